@@ -1,0 +1,80 @@
+// A growable array of plain values that is not filled on creation.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace graftboost {
+
+// Owns its memory. Elements past what was written are indeterminate. Growing goes through realloc,
+// which for large arrays moves pages, not bytes: adding a row to a model of gigabytes stays cheap.
+template <class T>
+class Array {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  Array() = default;
+  explicit Array(std::size_t size) { resize(size); }
+  Array(const Array& other) {
+    resize(other.size_);
+    if (size_ != 0) std::memcpy(data_, other.data_, size_ * sizeof(T));
+  }
+  Array(Array&& other) noexcept { swap(other); }
+  Array& operator=(Array other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Array() { std::free(data_); }
+
+  void swap(Array& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+  }
+
+  // Grows in place by an eighth at least once it has been filled, so that appending is cheap.
+  void resize(std::size_t size) {
+    if (size > capacity_) {
+      const std::size_t capacity = capacity_ == 0 ? size : size + capacity_ / 8;
+      void* moved = std::realloc(static_cast<void*>(data_), capacity * sizeof(T));
+      if (moved == nullptr) throw std::bad_alloc();
+      data_ = static_cast<T*>(moved);
+      capacity_ = capacity;
+    }
+    size_ = size;
+  }
+  void push_back(T value) {
+    const std::size_t at = size_;
+    if (at == capacity_) {
+      resize(at + at / 2 + 16);
+      size_ = at;
+    }
+    data_[at] = value;
+    size_ = at + 1;
+  }
+  void fill(T value) {
+    for (std::size_t i = 0; i < size_; ++i) data_[i] = value;
+  }
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T& operator[](std::size_t i) { return data_[i]; }
+  const T& operator[](std::size_t i) const { return data_[i]; }
+  T* begin() { return data_; }
+  T* end() { return data_ + size_; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace graftboost

@@ -1,0 +1,213 @@
+#include "forest.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+#include "parallel.hpp"
+#include "training.hpp"
+
+namespace graftboost {
+namespace {
+
+// The least power of two that is not below x > 0.
+double power_of_two_above(double x) {
+  int exponent = 0;
+  const double mantissa = std::frexp(x, &exponent);
+  return std::ldexp(1.0, mantissa == 0.5 ? exponent - 1 : exponent);
+}
+
+// Middle and extent of the targets, not mean and deviation: those would depend on the order of rows.
+void scale_targets(Loss& loss, std::span<const double> y) {
+  const auto [least, most] = std::minmax_element(y.begin(), y.end());
+  loss.centre = *least / 2 + *most / 2;
+  double extent = *most / 2 - *least / 2;
+  if (extent == 0) extent = loss.centre != 0 ? std::abs(loss.centre) : 1;
+  loss.scale = power_of_two_above(extent / Loss::widest_target_at_fit);
+  if (loss.scale == 0 || !std::isfinite(1 / loss.scale)) {
+    throw std::invalid_argument("y: its values are too close to each other to be told apart (extent " +
+                                std::to_string(extent) + "); multiply it by a large number first");
+  }
+}
+
+std::int32_t target_on_grid(const Loss& loss, double y) {
+  if (loss.kind != LossKind::squared) return static_cast<std::int32_t>(y);
+  const double scaled = (y - loss.centre) / loss.scale;
+  if (!(std::abs(scaled) <= Loss::widest_target)) {
+    throw std::invalid_argument("y: the value " + std::to_string(y) + " lies too far from the targets seen at fit; fit anew with it among them");
+  }
+  return static_cast<std::int32_t>(std::nearbyint(scaled / Loss::target_grid));
+}
+
+// As fine a unit as the sums have room for: the largest weight is 2^bits of it.
+double weight_unit(const Loss& loss, std::span<const double> weight) {
+  const int room = loss.kind == LossKind::squared ? 34 : 40;
+  const auto rows_bits = static_cast<int>(std::ceil(std::log2(static_cast<double>(weight.size()) + 1)));
+  const int bits = std::clamp(room - rows_bits, 8, loss.kind == LossKind::squared ? 20 : 24);
+  const double largest = *std::max_element(weight.begin(), weight.end());
+  return std::ldexp(power_of_two_above(largest), -bits);
+}
+
+Weight weight_on_grid(const Loss& loss, double weight) {
+  if (weight == 0) return 0;
+  return static_cast<Weight>(std::max(1.0, std::nearbyint(weight / loss.weight_unit)));
+}
+
+}  // namespace
+
+template <class Value>
+std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap> bins, const Sample<Value>& sample, LossKind kind,
+                   int n_classes, const TrainingParams& params, const Sample<Value>* validation,
+                   const Stopping& stopping, const OnIteration& on_iteration, int n_threads) {
+  auto made = std::make_unique<Forest>();
+  Forest& forest = *made;
+  forest.bins = std::move(bins);
+  forest.params = params;
+  forest.loss.kind = kind;
+  forest.loss.n_classes = n_classes;
+  if (kind == LossKind::squared) scale_targets(forest.loss, sample.y);
+  if (!sample.weight.empty()) forest.loss.weight_unit = weight_unit(forest.loss, sample.weight);
+
+  const CodeLayout layout(*forest.bins);
+  const auto fill = [&](Rows& rows, const Sample<Value>& from) {
+    rows.layout = layout;
+    rows.append_codes(*forest.bins, from.x, n_threads);
+    rows.target.resize(from.x.rows);
+    for (std::size_t r = 0; r < from.x.rows; ++r) rows.target[r] = target_on_grid(forest.loss, from.y[r]);
+  };
+  Rows& rows = forest.rows;
+  fill(rows, sample);
+  rows.ids.resize(rows.size());
+  if (sample.ids.empty()) {
+    std::iota(rows.ids.begin(), rows.ids.end(), RowId{0});
+  } else {
+    std::copy(sample.ids.begin(), sample.ids.end(), rows.ids.begin());
+  }
+  rows.weight.resize(sample.weight.size());
+  for (std::size_t r = 0; r < sample.weight.size(); ++r) {
+    rows.weight[r] = weight_on_grid(forest.loss, sample.weight[r]);
+  }
+  forest.base_scores = forest.loss.base_scores({rows.target.data(), rows.target.size()},
+                                               {rows.weight.data(), rows.weight.size()});
+
+  Validation held_out;
+  if (validation != nullptr) {
+    fill(held_out.rows, *validation);
+    held_out.weight.assign(validation->weight.begin(), validation->weight.end());
+    for (const double base : forest.base_scores) held_out.scores.emplace_back(validation->x.rows, base);
+  }
+  train(forest, validation == nullptr ? nullptr : &held_out, stopping, on_iteration, n_threads);
+  if (!params.updatable) {
+    rows = Rows{};
+    rows.layout = layout;
+  }
+  return made;
+}
+
+const Scorer& Forest::scorer() const {
+  std::lock_guard lock(scorer_lock_);
+  if (!scorer_) scorer_ = std::make_unique<const Scorer>(*bins, trees, trees_per_iteration());
+  return *scorer_;
+}
+
+template <class Value>
+void Forest::add_scores(const Matrix<Value>& x, int first, int last, double* scores,
+                        int n_threads) const {
+  const auto k_trees = static_cast<std::size_t>(trees_per_iteration());
+  const auto tree = [&](int iteration) { return static_cast<std::size_t>(iteration) * k_trees; };
+  if (loss.kind != LossKind::squared) {
+    for (std::size_t i = 0; first == 0 && i < x.rows * k_trees; ++i) scores[i] += base_scores[i % k_trees];
+    scorer().add_scores(x, tree(first), tree(last), scores, n_threads);
+    return;
+  }
+  std::vector<double> scaled(x.rows, first == 0 ? base_scores[0] : 0.0);
+  scorer().add_scores(x, tree(first), tree(last), scaled.data(), n_threads);
+  for (std::size_t r = 0; r < x.rows; ++r) {
+    scores[r] += scaled[r] * loss.scale + (first == 0 ? loss.centre : 0.0);
+  }
+}
+
+template <class Value>
+void Forest::leaf_ids(const Matrix<Value>& x, std::int32_t* ids, int n_threads) const {
+  scorer().leaf_ids(x, ids, n_threads);
+}
+
+std::vector<double> Forest::gain_importances() const {
+  std::vector<double> gains(bins->n_features());
+  for (const Tree& tree : trees) {
+    for (const Node& node : tree.nodes) {
+      if (!node.is_leaf()) gains[node.test.feature] += node.gain;
+    }
+  }
+  return gains;
+}
+
+namespace {
+
+// Recounts one tree. Slots in the order of their leaves, so that each node's rows lie together.
+template <class Sums>
+std::optional<std::string> find_fault_in_tree(const Forest& forest, std::size_t t, const KeptSums<Sums>& kept) {
+  const Tree& tree = forest.trees[t];
+  const TreeState& state = forest.states[t];
+  const Contributions contributions = forest.contributions_to(t);
+  const std::string where = "tree " + std::to_string(t) + ", node ";
+  std::vector<std::vector<Slot>> slots(tree.nodes.size());
+  const std::vector<NodeIndex> leaf_nodes = tree.leaf_nodes();
+  for (Slot row = 0; row < forest.rows.size(); ++row) {
+    const auto leaf = state.leaf_ids.visit([&](const auto* ids) { return static_cast<std::size_t>(ids[row]); });
+    if (leaf >= leaf_nodes.size()) return where + "of row " + std::to_string(forest.rows.ids[row]) + ": no such leaf";
+    const NodeIndex reached = tree.route([&](std::uint32_t f) { return forest.rows.code(row, f); });
+    if (reached != leaf_nodes[leaf]) return where + std::to_string(reached) + ": a row there is booked in another leaf";
+    if (!forest.in_bag(t, forest.rows.ids[row])) continue;
+    for (NodeIndex at = reached; at != no_node; at = tree.nodes[static_cast<std::size_t>(at)].parent) {
+      slots[static_cast<std::size_t>(at)].push_back(row);
+    }
+  }
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
+    const Node& node = tree.nodes[i];
+    const std::size_t n = slots[i].size();
+    slots[i].resize(n + slots_read_ahead);
+    const std::span<const Slot> reached(slots[i].data(), n);
+    if (total_of(contributions, reached, 1) != node.sums) return where + std::to_string(i) + ": its sums are not those of its rows";
+    if (node.value != forest.loss.leaf_value(node.sums, forest.params.learning_rate, forest.params.l2_regularization)) {
+      return where + std::to_string(i) + ": its value does not follow from its sums";
+    }
+    if (i >= kept.size() || kept[i].empty()) continue;
+    Histogram<Sums> histogram(forest.rows.layout.histogram_size());
+    histogram.fill(Sums(Totals{}));
+    accumulate(forest.rows, contributions, reached, histogram.data());
+    for (const std::uint32_t f : forest.rows.layout.sparse()) complete(forest.rows.layout[f], node.sums, histogram.data());
+    if (!std::equal(histogram.begin(), histogram.end(), kept[i].begin(), kept[i].end())) {
+      return where + std::to_string(i) + ": its candidates' sums are not those of its rows";
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> Forest::find_fault(int n_threads) const {
+  if (states.empty()) return std::nullopt;
+  std::vector<std::optional<std::string>> faults(trees.size());
+  parallel(n_threads, trees.size(), [&](std::size_t t) {
+    faults[t] = std::visit([&](const auto& kept) { return find_fault_in_tree(*this, t, kept); }, states[t].sums);
+  });
+  for (auto& fault : faults) {
+    if (fault) return fault;
+  }
+  return std::nullopt;
+}
+
+#define GRAFTBOOST_FOR_VALUE(Value)                                                                \
+  template std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap>, const Sample<Value>&, LossKind, int,  \
+                              const TrainingParams&, const Sample<Value>*, const Stopping&,        \
+                              const OnIteration&, int);                                            \
+  template void Forest::add_scores(const Matrix<Value>&, int, int, double*, int) const;            \
+  template void Forest::leaf_ids(const Matrix<Value>&, std::int32_t*, int) const;
+GRAFTBOOST_FOR_VALUE(float)
+GRAFTBOOST_FOR_VALUE(double)
+
+}  // namespace graftboost

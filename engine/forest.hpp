@@ -1,0 +1,102 @@
+// The model: trees, the rows they were grown from, and the state that makes them updatable.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "binning.hpp"
+#include "growing.hpp"
+#include "loss.hpp"
+#include "matrix.hpp"
+#include "predict.hpp"
+#include "rows.hpp"
+#include "tree.hpp"
+
+namespace graftboost {
+
+struct TrainingParams {
+  int n_estimators = 100;
+  double learning_rate = 0.1;
+  int max_leaf_nodes = 31;
+  int min_samples_leaf = 20;
+  double l2_regularization = 0;
+  double subsample = 1;
+  std::uint64_t seed = 0;
+  bool updatable = true;
+};
+
+// Rows to learn from or to validate on; `weight` and `ids` may be empty.
+template <class Value>
+struct Sample {
+  Matrix<Value> x;
+  std::span<const double> y;
+  std::span<const double> weight;
+  std::span<const RowId> ids;
+};
+
+// When to stop before n_estimators: after `patience` iterations in which the validation loss did not
+// fall by more than `tolerance` below its best. 0 means never. The best iteration is kept.
+struct Stopping {
+  int patience = 0;
+  double tolerance = 0;
+};
+
+// Called after every iteration with how many are done and the validation loss (NaN without one);
+// true ends training there. May throw: then nothing of the fit remains.
+using OnIteration = std::function<bool(int, double)>;
+
+// Owns all of it. What always holds: every sum in `trees` and `states` is the integer sum of what the
+// rows recorded; a leaf's value is a function of its sums; slot i means the same row everywhere.
+class Forest {
+ public:
+  template <class Value>
+  static std::unique_ptr<Forest> fit(std::shared_ptr<const BinMap> bins, const Sample<Value>& sample, LossKind kind,
+                    int n_classes, const TrainingParams& params, const Sample<Value>* validation,
+                    const Stopping& stopping, const OnIteration& on_iteration, int n_threads);
+
+  int trees_per_iteration() const { return loss.trees_per_iteration(); }
+  int n_iterations() const { return static_cast<int>(trees.size()) / trees_per_iteration(); }
+
+  // Adds iterations [first, last) to scores (row-major, one column per tree of an iteration), in the
+  // target's own units; the base score comes with iteration 0.
+  template <class Value>
+  void add_scores(const Matrix<Value>& x, int first, int last, double* scores, int n_threads) const;
+  template <class Value>
+  void leaf_ids(const Matrix<Value>& x, std::int32_t* ids, int n_threads) const;
+
+  // Sum of the gains of each feature's splits.
+  std::vector<double> gain_importances() const;
+
+  // Counts everything again from the rows. Returns what differs, or nothing.
+  std::optional<std::string> find_fault(int n_threads) const;
+
+  // Whether a row belongs to a tree's subsample: a hash, so that nothing need be stored.
+  bool in_bag(std::size_t tree, RowId id) const {
+    return params.subsample >= 1 || as_fraction(hash(params.seed, tree, static_cast<std::uint64_t>(id))) < params.subsample;
+  }
+  Contributions contributions_to(std::size_t tree) const {
+    return {states[tree].recorded.data(), rows.weight.empty() ? nullptr : rows.weight.data(), loss.kind};
+  }
+
+  std::shared_ptr<const BinMap> bins;
+  Loss loss;
+  TrainingParams params;
+  Rows rows;
+  std::vector<double> base_scores;  // one per tree of an iteration
+  std::vector<Tree> trees;          // tree = iteration * trees_per_iteration + class
+  std::vector<TreeState> states;    // one per tree; empty when not updatable
+  std::vector<double> validation_losses;
+
+ private:
+  const Scorer& scorer() const;
+
+  mutable std::mutex scorer_lock_;
+  mutable std::unique_ptr<const Scorer> scorer_;
+};
+
+}  // namespace graftboost

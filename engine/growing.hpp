@@ -1,0 +1,73 @@
+// Best-first growth of one tree.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "histogram.hpp"
+#include "splitting.hpp"
+#include "tree.hpp"
+
+namespace graftboost {
+
+struct GrowingParams {
+  int max_leaf_nodes = 31;
+  SplitParams split;
+  double learning_rate = 0.1;
+  bool keep_sums = true;
+};
+
+// Grows trees one after the other; owns the scratch that they share. Not for two threads at once.
+template <class Sums>
+class Grower {
+ public:
+  Grower(const Rows& rows, const Loss& loss, const GrowingParams& params, int n_threads);
+
+  // The slots to grow from are written here first, then grow() arranges them by leaf.
+  Slot* start(std::size_t n_slots);
+  Tree grow(const Contributions& contributions);
+
+  // After grow(): the slots that reached a node, and the histograms to keep, one per node.
+  std::span<const Slot> slots_of(NodeIndex node) const {
+    const Growth& growth = growths_[static_cast<std::size_t>(node)];
+    return {slots_.data() + growth.begin, growth.end - growth.begin};
+  }
+  KeptSums<Sums> take_kept_sums();
+
+ private:
+  // What is known of a node while its tree grows: slots [begin, end) reach it.
+  struct Growth {
+    std::size_t begin = 0, end = 0;
+    Histogram<Sums> histogram;
+    Totals left;        // sums left of the best split
+    bool keep = false;  // the histogram stays with the tree
+
+    std::size_t size() const { return end - begin; }
+  };
+
+  Histogram<Sums> new_histogram();
+  void count(const Contributions& contributions, Growth& growth);
+  std::size_t partition(std::size_t begin, std::size_t end, const Test& test);
+  std::size_t partition_block(const Test& test, std::size_t begin, std::size_t end, Slot* lefts,
+                              Slot* rights) const;
+  void split_leaf(Tree& tree, NodeIndex parent, const Contributions& contributions);
+  void find_best(Tree& tree, NodeIndex smaller, NodeIndex larger, const Sums* parent_sums);
+  bool may_split(const Node& node) const;
+  bool worth_keeping(const Node& node) const;
+
+  const Rows& rows_;
+  const Loss& loss_;
+  GrowingParams params_;
+  int n_threads_;
+  std::size_t cells_per_row_;
+  std::vector<std::uint32_t> feature_order_;  // as their cells lie in a histogram
+  std::vector<std::pair<std::size_t, std::size_t>> feature_groups_;  // shares of the split search
+
+  Array<Slot> slots_, left_scratch_, right_scratch_;
+  std::size_t n_slots_ = 0;
+  std::vector<Growth> growths_;
+  std::vector<Histogram<Sums>> spare_;
+  std::vector<Histogram<Sums>> partial_;  // counts of the further threads
+};
+
+}  // namespace graftboost

@@ -1,0 +1,48 @@
+// Sums of what rows recorded, per candidate interval of every feature.
+#pragma once
+
+#include <span>
+
+#include "loss.hpp"
+#include "rows.hpp"
+#include "types.hpp"
+
+namespace graftboost {
+
+// What the rows put into one tree: their recorded gradients and, if there are any, their weights.
+struct Contributions {
+  const Gradient* gradient = nullptr;
+  const Weight* weight = nullptr;
+  LossKind kind = LossKind::squared;
+
+  // With weight 0 a row is held and routed, but counts for nothing.
+  Totals of(Slot row) const {
+    const Gradient g = gradient[row];
+    const std::int64_t h = kind == LossKind::squared ? Loss::squared_hessian() : Loss::probability_hessian(g);
+    if (weight == nullptr) return {g, h, 1};
+    const std::int64_t w = weight[row];
+    return {g * w, h * w, w != 0};
+  }
+};
+
+// Adds the rows to a histogram of layout.histogram_size() cells. Sparse features get only the cells
+// that differ from their common code: complete() does the rest. `rows` must be readable, with valid
+// slots, for `slots_read_ahead` elements past its end.
+inline constexpr std::size_t slots_read_ahead = 16;
+template <class Sums>
+void accumulate(const Rows& rows, const Contributions& contributions, std::span<const Slot> slots,
+                Sums* histogram);
+
+Totals total_of(const Contributions& contributions, std::span<const Slot> slots, int n_threads);
+
+// Fills the common code's cell of one sparse feature: the node's total less all other cells.
+template <class Sums>
+void complete(const CodeLayout::Place& place, const Totals& node, Sums* histogram) {
+  Sums* cells = histogram + place.offset;
+  Sums rest(node);
+  cells[place.common_code] = Sums(Totals{});
+  for (std::uint32_t c = 0; c < place.n_codes; ++c) rest -= cells[c];
+  cells[place.common_code] = rest;
+}
+
+}  // namespace graftboost

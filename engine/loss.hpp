@@ -1,0 +1,80 @@
+// The losses: what a row records in a tree, what a leaf says, where boosting starts.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "array.hpp"
+#include "types.hpp"
+
+namespace graftboost {
+
+enum class LossKind : std::uint8_t { logistic, softmax, squared };
+
+// Fixed for the life of a model. Gradients of logistic and softmax lie in [-1, 1], on a grid of
+// 2^-20; squared error works on targets that were centred and scaled once, at fit, on a grid of
+// 2^-24. A row's hessian follows from its gradient, so only the gradient is recorded.
+struct Loss {
+  LossKind kind = LossKind::squared;
+  int n_classes = 1;         // 1 for squared error, 2 for logistic
+  double centre = 0;         // squared error: target = centre + scale * (number on the grid)
+  double scale = 1;          //   a power of two
+  double weight_unit = 1;    // a power of two: weight = weight_unit * (integer weight)
+
+  static constexpr int probability_bits = 20;
+  static constexpr int target_bits = 24;
+  static constexpr int squared_hessian_bits = 18;  // h = 1, as large as PackedSums allows
+  static constexpr double target_grid = 0x1p-24;
+  // Targets at fit lie within 4 scales of the centre; what is added later may lie 15 times further.
+  static constexpr double widest_target_at_fit = 4;
+  static constexpr double widest_target = 60;
+
+  int trees_per_iteration() const { return kind == LossKind::softmax ? n_classes : 1; }
+
+  std::int64_t hessian(Gradient g) const {
+    return kind == LossKind::squared ? squared_hessian() : probability_hessian(g);
+  }
+  static std::int64_t squared_hessian() { return std::int64_t{1} << squared_hessian_bits; }
+  // |g| (1 - |g|) on the same grid: p (1 - p), whichever class the row is of.
+  static std::int64_t probability_hessian(Gradient g) {
+    const std::int64_t one = std::int64_t{1} << probability_bits, a = g < 0 ? -g : g;
+    return (a * (one - a) + one / 2) >> probability_bits;
+  }
+
+  // What one unit of a sum of g, or of h, is worth.
+  double gradient_unit() const {
+    return weight_unit * (kind == LossKind::squared ? target_grid : 0x1p-20);
+  }
+  double hessian_unit() const {
+    return weight_unit * (kind == LossKind::squared ? 0x1p-18 : 0x1p-20);
+  }
+
+  // The paper's (K - 1) / K for softmax; one tree for two classes takes the whole step.
+  double class_factor() const {
+    return kind == LossKind::softmax ? (n_classes - 1.0) / n_classes : 1.0;
+  }
+  double leaf_value(const Totals& sums, double learning_rate, double l2) const;
+
+  // Scores before the first tree, one per tree of an iteration, from the targets' (weighted) counts.
+  std::vector<double> base_scores(std::span<const std::int32_t> targets,
+                                  std::span<const Weight> weights) const;
+
+  // gradients[k][r] for rows [begin, end) from scores[k][r], both one array per tree of an iteration.
+  void record(std::span<const std::int32_t> targets, const std::vector<double*>& scores,
+              const std::vector<Gradient*>& gradients, std::size_t begin, std::size_t end) const;
+
+  // Loss of one row, for early stopping; `scores` holds one number per tree of an iteration.
+  double of_row(std::int32_t target, std::span<const double> scores) const;
+};
+
+// The nearest multiple of the leaf grid, within the largest leaf value.
+inline double on_leaf_grid(double value) {
+  value = std::clamp(value, -largest_leaf_value, largest_leaf_value);
+  return std::nearbyint(value / leaf_value_grid) * leaf_value_grid;
+}
+
+}  // namespace graftboost

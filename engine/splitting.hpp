@@ -1,0 +1,42 @@
+// The best candidate of a node.
+#pragma once
+
+#include <limits>
+
+#include "loss.hpp"
+#include "rows.hpp"
+#include "types.hpp"
+
+namespace graftboost {
+
+// A candidate and what it is worth (the paper's Eq. 5). The default is "there is none".
+struct Split {
+  double gain = -std::numeric_limits<double>::infinity();
+  Test test;
+  Totals left;  // sums of the rows that go left
+
+  bool exists() const { return gain > least_gain; }
+  // Among equals the first feature wins, so that threads may share out the features.
+  bool better_than(const Split& other) const {
+    return gain > other.gain || (gain == other.gain && test.feature < other.test.feature);
+  }
+};
+
+struct SplitParams {
+  double gradient_unit = 1;
+  double hessian_unit = 1;
+  double l2 = 0;
+  std::int64_t min_samples_leaf = 1;
+};
+
+// The best candidate of one feature, among those that leave `min_samples_leaf` rows and
+// `least_hessian` on either side. `histogram` is complete.
+//
+// Numeric: each edge, with the missing rows on the right and on the left; and the missing rows alone
+// against all others. Where a node has no missing rows, later ones go with the larger side.
+// Categorical: each category, "missing" and "unseen" included, against all others.
+template <class Sums>
+Split best_split_of_feature(const SplitParams& params, const CodeLayout::Place& place,
+                            std::uint32_t feature, const Totals& node, const Sums* histogram);
+
+}  // namespace graftboost

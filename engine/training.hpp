@@ -1,0 +1,19 @@
+// The boosting loop.
+#pragma once
+
+#include "forest.hpp"
+
+namespace graftboost {
+
+// Rows encoded for validation, and their scores so far.
+struct Validation {
+  Rows rows;
+  std::vector<double> weight;               // empty: all one
+  std::vector<std::vector<double>> scores;  // one array per tree of an iteration
+};
+
+// Grows the trees of a forest whose rows, loss and parameters are set.
+void train(Forest& forest, Validation* validation, const Stopping& stopping,
+           const OnIteration& on_iteration, int n_threads);
+
+}  // namespace graftboost

@@ -1,0 +1,19 @@
+#include "tree.hpp"
+
+namespace graftboost {
+
+std::vector<NodeIndex> Tree::leaf_nodes() const {
+  std::vector<NodeIndex> found(static_cast<std::size_t>(n_leaves()));
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].is_leaf()) found[static_cast<std::size_t>(nodes[i].leaf)] = static_cast<NodeIndex>(i);
+  }
+  return found;
+}
+
+std::vector<double> Tree::leaf_values() const {
+  std::vector<double> values;
+  for (const NodeIndex i : leaf_nodes()) values.push_back(nodes[static_cast<std::size_t>(i)].value);
+  return values;
+}
+
+}  // namespace graftboost

@@ -1,0 +1,87 @@
+// One tree, and what it remembers of the rows it was grown from.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "array.hpp"
+#include "rows.hpp"
+#include "types.hpp"
+
+namespace graftboost {
+
+// A split node's `test` and `gain` are those of its split; a leaf's are those of its best candidate,
+// which says when the leaf would have been split (gain below least_gain: never).
+struct Node {
+  NodeIndex left = no_node, right = no_node, parent = no_node;
+  std::int32_t leaf = -1;  // leaf id, or -1
+  Test test;
+  double gain = 0;
+  double value = 0;  // what a row that ends here adds to its score
+  Totals sums;       // of the rows that reach the node
+
+  bool is_leaf() const { return left == no_node; }
+};
+
+// Nodes in the order of growth: split s (from 0) made nodes 2s + 1 and 2s + 2, the root is node 0.
+// Of the two, the left keeps the leaf id of the parent and the right gets a new one.
+struct Tree {
+  std::vector<Node> nodes;
+
+  std::int32_t n_leaves() const { return static_cast<std::int32_t>(nodes.size() + 1) / 2; }
+  std::vector<NodeIndex> leaf_nodes() const;
+  std::vector<double> leaf_values() const;
+
+  // The leaf that a row with these codes reaches; code_of(feature) gives them.
+  template <class CodeOf>
+  NodeIndex route(CodeOf&& code_of) const {
+    NodeIndex at = 0;
+    while (!nodes[at].is_leaf()) {
+      const Node& node = nodes[at];
+      at = node.test.left(code_of(node.test.feature)) ? node.left : node.right;
+    }
+    return at;
+  }
+};
+
+// One leaf id per slot, in one byte while the leaves are at most 256, in two beyond; the array that
+// is not in use is empty.
+struct LeafIds {
+  Array<std::uint8_t> narrow;
+  Array<std::uint16_t> wide;
+
+  LeafIds() = default;
+  LeafIds(std::size_t n_rows, int max_leaf_nodes) {
+    max_leaf_nodes <= 256 ? narrow.resize(n_rows) : wide.resize(n_rows);
+  }
+  // Calls with the array itself, so that loops over rows do not ask again and again.
+  template <class Use>
+  decltype(auto) visit(Use&& use) {
+    return wide.empty() ? use(narrow.data()) : use(wide.data());
+  }
+  template <class Use>
+  decltype(auto) visit(Use&& use) const {
+    return wide.empty() ? use(narrow.data()) : use(wide.data());
+  }
+};
+
+// A node's histogram. Both kinds of sums hold the same integers; a model uses one of them.
+template <class Sums>
+using Histogram = Array<Sums>;
+template <class Sums>
+using KeptSums = std::vector<Histogram<Sums>>;
+
+// What makes a tree updatable. Slot i is the same row as in Rows.
+//
+// Of two siblings only the one that was smaller when they were grown has its histogram in `sums`
+// (as has the root): the other's is its parent's less its sibling's, so that a walk from the root
+// has every histogram at the price of one subtraction a level. A small node may have none: counting
+// its rows again is cheaper than keeping it.
+struct TreeState {
+  LeafIds leaf_ids;
+  Array<Gradient> recorded;  // 0 where the row is outside the tree's subsample
+  std::variant<KeptSums<PackedSums>, KeptSums<WideSums>> sums;  // per node, empty where not kept
+};
+
+}  // namespace graftboost
