@@ -286,6 +286,11 @@ NB_MODULE(_engine, m) {
         f.bins = std::get<0>(state);
         const nb::bytes& bytes = std::get<1>(state);
         gb::ByteReader reader(bytes.c_str(), bytes.size());
-        archive(reader, f);
+        try {
+          archive(reader, f);
+        } catch (...) {
+          f.~Forest();
+          throw;
+        }
       });
 }

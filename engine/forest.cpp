@@ -51,6 +51,13 @@ double weight_unit(const Loss& loss, std::span<const double> weight) {
   return std::ldexp(power_of_two_above(largest), -bits);
 }
 
+// Over the rows that count. Of integers, so that the order of rows does not matter.
+double mean_weight(const Loss& loss, const Array<Weight>& weights) {
+  std::int64_t sum = 0, n = 0;
+  for (const Weight w : weights) sum += w, n += w != 0;
+  return static_cast<double>(sum) / static_cast<double>(std::max<std::int64_t>(n, 1)) * loss.weight_unit;
+}
+
 Weight weight_on_grid(const Loss& loss, double weight) {
   if (weight == 0) return 0;
   return static_cast<Weight>(std::max(1.0, std::nearbyint(weight / loss.weight_unit)));
@@ -90,6 +97,7 @@ std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap> bins, const Sa
   for (std::size_t r = 0; r < sample.weight.size(); ++r) {
     rows.weight[r] = weight_on_grid(forest.loss, sample.weight[r]);
   }
+  if (!rows.weight.empty()) forest.loss.least_hessian *= mean_weight(forest.loss, rows.weight);
   forest.base_scores = forest.loss.base_scores({rows.target.data(), rows.target.size()},
                                                {rows.weight.data(), rows.weight.size()});
 

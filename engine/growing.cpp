@@ -251,6 +251,18 @@ void Grower<Sums>::split_leaf(Tree& tree, NodeIndex parent, const Contributions&
             parent_sums);
 }
 
+// Every row is in one cell of each dense feature.
+template <class Sums>
+Totals Grower<Sums>::total_at_root(const Contributions& contributions) const {
+  const CodeLayout::Place& place = rows_.layout[feature_order_[0]];
+  if (place.kind == CodeLayout::Kind::sparse) return total_of(contributions, slots_of(0), n_threads_);
+  Totals sum;
+  for (std::uint32_t c = 0; c < place.n_codes; ++c) {
+    sum += Totals(growths_[0].histogram[place.offset + c]);
+  }
+  return sum;
+}
+
 template <class Sums>
 Tree Grower<Sums>::grow(const Contributions& contributions) {
   Tree tree;
@@ -264,12 +276,10 @@ Tree Grower<Sums>::grow(const Contributions& contributions) {
   Node& root = tree.nodes.emplace_back();
   root.leaf = 0;
   root.gain = Split{}.gain;
-  root.sums = total_of(contributions, slots_of(0), n_threads_);
-  if (may_split(root)) {
-    growths_[0].keep = params_.keep_sums;
-    count(contributions, growths_[0]);
-    find_best(tree, 0, no_node, nullptr);
-  }
+  count(contributions, growths_[0]);
+  root.sums = total_at_root(contributions);
+  growths_[0].keep = worth_keeping(root);
+  find_best(tree, 0, no_node, nullptr);
   while (tree.n_leaves() < params_.max_leaf_nodes) {
     NodeIndex next = no_node;
     double best = least_gain;

@@ -52,6 +52,7 @@ class Grower {
                               Slot* rights) const;
   void split_leaf(Tree& tree, NodeIndex parent, const Contributions& contributions);
   void find_best(Tree& tree, NodeIndex smaller, NodeIndex larger, const Sums* parent_sums);
+  Totals total_at_root(const Contributions& contributions) const;
   bool may_split(const Node& node) const;
   bool worth_keeping(const Node& node) const;
 

@@ -1,5 +1,6 @@
 #include "histogram.hpp"
 
+#include <array>
 #include <numeric>
 #include <vector>
 
@@ -8,40 +9,65 @@
 namespace graftboost {
 namespace {
 
+// Rows counted together: a feature's offset is looked up once for all of them, and while one row's
+// cell waits for memory the others' go on.
+constexpr std::size_t rows_together = 4;
+
+template <class Sums, bool weighted, bool squared>
+Sums sums_of(const Contributions& contributions, Slot row) {
+  const Gradient g = contributions.gradient[row];
+  Totals totals{g, squared ? Loss::squared_hessian() : Loss::probability_hessian(g), 1};
+  if constexpr (weighted) {
+    const std::int64_t w = contributions.weight[row];
+    totals = {totals.g * w, totals.h * w, w != 0};
+  }
+  return Sums(totals);
+}
+
+// The dense cells of `n_rows` rows (a constant to the compiler).
+//
+// Inlined, with its own copy of the sums: they stay in registers only if no store can change them.
+template <std::size_t n_rows, class Sums>
+[[gnu::always_inline]] inline void add_dense(const Rows& rows, const Slot* slots,
+                                             std::array<Sums, n_rows> sums, Sums* histogram) {
+  const CodeLayout& layout = rows.layout;
+  std::array<const std::uint8_t*, n_rows> narrow;
+  for (std::size_t i = 0; i < n_rows; ++i) narrow[i] = rows.narrow_codes(slots[i]);
+  const std::uint32_t* offset = layout.narrow_offsets().data();
+  for (std::size_t j = 0, n = layout.narrow().size(); j < n; ++j) {
+    Sums* cells = histogram + offset[j];
+    for (std::size_t i = 0; i < n_rows; ++i) cells[narrow[i][j]] += sums[i];
+  }
+  if (layout.wide().empty()) return;
+  const std::size_t first = layout[layout.wide()[0]].position;
+  offset = layout.wide_offsets().data();
+  for (std::size_t j = 0, n = layout.wide().size(); j < n; ++j) {
+    Sums* cells = histogram + offset[j];
+    for (std::size_t i = 0; i < n_rows; ++i) cells[rows.wide_codes(slots[i])[first + j]] += sums[i];
+  }
+}
+
 template <class Sums, bool weighted, bool squared>
 void accumulate_as(const Rows& rows, const Contributions& contributions,
                    std::span<const Slot> slots, Sums* histogram) {
-  const CodeLayout& layout = rows.layout;
-  const std::size_t n_narrow = layout.narrow().size(), n_wide = layout.wide().size();
-  const std::size_t row_bytes = layout.row_bytes();
-  const std::uint32_t* narrow_offset = layout.narrow_offsets().data();
-  const std::uint32_t* wide_offset = layout.wide_offsets().data();
-  const std::size_t wide_position = n_wide == 0 ? 0 : layout[layout.wide()[0]].position;
-  const bool has_sparse = !layout.sparse().empty();
-  const std::uint8_t* cells = rows.cells.data();
-
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    const Slot row = slots[i];
-    const Slot ahead = slots.data()[i + slots_read_ahead];
-    __builtin_prefetch(cells + ahead * row_bytes);
-    __builtin_prefetch(contributions.gradient + ahead);
-    const Gradient g = contributions.gradient[row];
-    Totals totals{g, squared ? Loss::squared_hessian() : Loss::probability_hessian(g), 1};
-    if constexpr (weighted) {
-      const std::int64_t w = contributions.weight[row];
-      totals = {totals.g * w, totals.h * w, w != 0};
+  const bool has_sparse = !rows.layout.sparse().empty();
+  const auto add_rows = [&]<std::size_t n_rows>(const Slot* from) {
+    std::array<Sums, n_rows> sums;
+    for (std::size_t i = 0; i < n_rows; ++i) {
+      sums[i] = sums_of<Sums, weighted, squared>(contributions, from[i]);
+      __builtin_prefetch(rows.narrow_codes(from[i + slots_read_ahead]));
     }
-    const Sums sums(totals);
-    const std::uint8_t* narrow = cells + row * row_bytes;
-    for (std::size_t j = 0; j < n_narrow; ++j) histogram[narrow_offset[j] + narrow[j]] += sums;
-    if (n_wide != 0) {
-      const auto* wide = reinterpret_cast<const std::uint16_t*>(narrow) + wide_position;
-      for (std::size_t j = 0; j < n_wide; ++j) histogram[wide_offset[j] + wide[j]] += sums;
+    add_dense<n_rows>(rows, from, sums, histogram);
+    if (!has_sparse) return;
+    for (std::size_t i = 0; i < n_rows; ++i) {
+      for (const std::uint32_t entry : rows.sparse_codes(from[i])) histogram[entry] += sums[i];
     }
-    if (has_sparse) {
-      for (const std::uint32_t entry : rows.sparse_codes(row)) histogram[entry] += sums;
-    }
+  };
+  std::size_t i = 0;
+  for (; i + rows_together <= slots.size(); i += rows_together) {
+    add_rows.template operator()<rows_together>(slots.data() + i);
   }
+  for (; i < slots.size(); ++i) add_rows.template operator()<1>(slots.data() + i);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "loss.hpp"
 
+#include <array>
+
 namespace graftboost {
 namespace {
 
@@ -7,7 +9,7 @@ constexpr double probability_one = 1 << Loss::probability_bits;
 constexpr double largest_gradient = probability_one - 1;
 
 Gradient probability_gradient(double p, bool is_class) {
-  const double g = std::nearbyint((p - (is_class ? 1.0 : 0.0)) * probability_one);
+  const double g = round_to_even((p - (is_class ? 1.0 : 0.0)) * probability_one);
   return static_cast<Gradient>(std::clamp(g, -largest_gradient, largest_gradient));
 }
 
@@ -18,17 +20,28 @@ void record_logistic(const std::int32_t* target, const double* score, Gradient* 
   }
 }
 
+// In stretches of rows, class by class, so that all but exp itself is a loop over neighbours.
 void record_softmax(const std::int32_t* target, const std::vector<double*>& scores,
                     const std::vector<Gradient*>& out, std::size_t begin, std::size_t end) {
+  constexpr std::size_t stretch = 64;
   const std::size_t n_classes = scores.size();
-  std::vector<double> p(n_classes);
-  for (std::size_t r = begin; r < end; ++r) {
-    double top = scores[0][r];
-    for (std::size_t k = 1; k < n_classes; ++k) top = std::max(top, scores[k][r]);
-    double sum = 0;
-    for (std::size_t k = 0; k < n_classes; ++k) sum += p[k] = std::exp(scores[k][r] - top);
+  std::vector<std::array<double, stretch>> parts(n_classes);
+  for (std::size_t from = begin; from < end; from += stretch) {
+    const std::size_t n = std::min(stretch, end - from);
+    std::array<double, stretch> top, sum{};
+    std::copy_n(scores[0] + from, n, top.begin());
+    for (std::size_t k = 1; k < n_classes; ++k) {
+      for (std::size_t i = 0; i < n; ++i) top[i] = std::max(top[i], scores[k][from + i]);
+    }
     for (std::size_t k = 0; k < n_classes; ++k) {
-      out[k][r] = probability_gradient(p[k] / sum, static_cast<std::size_t>(target[r]) == k);
+      for (std::size_t i = 0; i < n; ++i) parts[k][i] = std::exp(scores[k][from + i] - top[i]);
+      for (std::size_t i = 0; i < n; ++i) sum[i] += parts[k][i];
+    }
+    for (std::size_t k = 0; k < n_classes; ++k) {
+      const auto label = static_cast<std::int32_t>(k);
+      for (std::size_t i = 0; i < n; ++i) {
+        out[k][from + i] = probability_gradient(parts[k][i] / sum[i], target[from + i] == label);
+      }
     }
   }
 }
@@ -38,7 +51,7 @@ void record_squared(const std::int32_t* target, const double* score, Gradient* o
   constexpr double least = std::numeric_limits<Gradient>::min() + 1.0;
   constexpr double most = std::numeric_limits<Gradient>::max();
   for (std::size_t r = begin; r < end; ++r) {
-    const double g = std::nearbyint(score[r] / Loss::target_grid) - target[r];
+    const double g = round_to_even(score[r] / Loss::target_grid) - target[r];
     out[r] = static_cast<Gradient>(std::clamp(g, least, most));
   }
 }
@@ -48,7 +61,7 @@ void record_squared(const std::int32_t* target, const double* score, Gradient* o
 double Loss::leaf_value(const Totals& sums, double learning_rate, double l2) const {
   const double g = static_cast<double>(sums.g) * gradient_unit();
   const double h = static_cast<double>(sums.h) * hessian_unit() + l2;
-  if (!(h > 0)) return 0;
+  if (!(h >= least_hessian)) return 0;
   return on_leaf_grid(-(g / h) * (learning_rate * class_factor()));
 }
 

@@ -24,6 +24,7 @@ struct Loss {
   double centre = 0;         // squared error: target = centre + scale * (number on the grid)
   double scale = 1;          //   a power of two
   double weight_unit = 1;    // a power of two: weight = weight_unit * (integer weight)
+  double least_hessian = 1e-3;  // a side of a split needs so much, and a leaf: below, it is rounding
 
   static constexpr int probability_bits = 20;
   static constexpr int target_bits = 24;
@@ -43,6 +44,11 @@ struct Loss {
   static std::int64_t probability_hessian(Gradient g) {
     const std::int64_t one = std::int64_t{1} << probability_bits, a = g < 0 ? -g : g;
     return (a * (one - a) + one / 2) >> probability_bits;
+  }
+
+  // Neither a gradient nor a hessian of a row is larger.
+  std::int64_t largest_gradient() const {
+    return kind == LossKind::squared ? std::int64_t{1} << 31 : std::int64_t{1} << probability_bits;
   }
 
   // What one unit of a sum of g, or of h, is worth.

@@ -6,12 +6,7 @@
 #include <functional>
 
 #include "parallel.hpp"
-
-#if defined(__x86_64__) && defined(__ELF__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
-#define GRAFTBOOST_CLONES [[gnu::target_clones("avx2", "default")]]
-#else
-#define GRAFTBOOST_CLONES
-#endif
+#include "vectorise.hpp"
 
 namespace graftboost {
 namespace {
@@ -148,7 +143,7 @@ void Scorer::encode(const Matrix<Value>& x, std::size_t begin, std::size_t end, 
   }
 }
 
-GRAFTBOOST_CLONES
+GRAFTBOOST_ALSO_AVX2
 void Scorer::find_leaves(const CompiledTree& tree, Block& block) const {
   if (tree.n_planes == 0) {
     const Step* steps = steps_.data() + tree.begin;

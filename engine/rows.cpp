@@ -7,8 +7,23 @@
 namespace graftboost {
 namespace {
 
-// Storing a cell only where it differs costs about three plain cells: worth it from here on.
-constexpr double least_common_share = 0.7;
+// What a histogram pays, in plain cells, for a cell that is stored because it differs, and for
+// looking at all whether a row has such cells.
+constexpr double sparse_cell_cost = 2.5;
+constexpr double sparse_row_cost = 8;
+
+// The features worth storing sparsely: those that save something, if together they save enough.
+std::vector<bool> choose_sparse(const BinMap& bins) {
+  std::vector<bool> chosen(bins.n_features());
+  double saved = 0;
+  for (std::size_t f = 0; f < bins.n_features(); ++f) {
+    const double saving = 1 - sparse_cell_cost * (1 - bins[f].common_share);
+    chosen[f] = saving > 0;
+    saved += std::max(saving, 0.0);
+  }
+  if (saved < sparse_row_cost) chosen.assign(bins.n_features(), false);
+  return chosen;
+}
 
 constexpr std::uint32_t most_narrow_codes = 256;
 
@@ -18,12 +33,13 @@ constexpr std::size_t rows_together = 256;
 }  // namespace
 
 CodeLayout::CodeLayout(const BinMap& bins) : places_(bins.n_features()) {
+  const std::vector<bool> sparse = choose_sparse(bins);
   for (std::uint32_t f = 0; f < places_.size(); ++f) {
     const Feature& feature = bins[f];
     places_[f].n_codes = feature.n_codes();
     places_[f].categorical = feature.categorical();
     places_[f].common_code = feature.common_code;
-    if (feature.common_share >= least_common_share) {
+    if (sparse[f]) {
       sparse_.push_back(f);
     } else if (feature.n_codes() <= most_narrow_codes) {
       narrow_.push_back(f);

@@ -3,55 +3,65 @@
 #include <algorithm>
 #include <array>
 
+#include "vectorise.hpp"
+
 namespace graftboost {
 namespace {
 
 constexpr double never = -std::numeric_limits<double>::infinity();
 
-// Scores are worked out in stretches that fit on the stack and that the compiler can vectorise.
+// Candidates are judged in stretches that fit in the nearest cache and that vectorise.
 constexpr std::size_t stretch = 128;
 
-// For x86 the loop is compiled for AVX2 as well and chosen at load time; without fused operations
-// both give the same bits.
-#if defined(__x86_64__) && defined(__ELF__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
-#define GRAFTBOOST_CLONES [[gnu::target_clones("avx2", "default")]]
-#else
-#define GRAFTBOOST_CLONES
-#endif
-
-struct NodeScale {
-  double g, h, l2;
+// What the judging of a candidate needs besides its left sums.
+struct Scale {
+  double gradient_unit, hessian_unit, l2, least_hessian;
+  double g, h;  // of the node
 };
 
 // G_l^2 / (H_l + l2) + G_r^2 / (H_r + l2), or `never` where a side has too little hessian.
-GRAFTBOOST_CLONES
-void score_candidates(const double* left_g, const double* left_h, std::size_t n, NodeScale node,
-                      double* score) {
+template <class ToDouble>
+[[gnu::always_inline]] inline void judge(const std::int64_t* left_g, const std::int64_t* left_h,
+                                         std::size_t n, const Scale& scale, double* score,
+                                         ToDouble to_double) {
   for (std::size_t i = 0; i < n; ++i) {
-    const double gl = left_g[i], hl = left_h[i];
-    const double gr = node.g - gl, hr = node.h - hl;
-    const double value = gl * gl / (hl + node.l2) + gr * gr / (hr + node.l2);
-    const bool enough = (hl >= least_hessian) & (hr >= least_hessian);
+    const double gl = to_double(left_g[i]) * scale.gradient_unit;
+    const double hl = to_double(left_h[i]) * scale.hessian_unit;
+    const double gr = scale.g - gl, hr = scale.h - hl;
+    const double value = gl * gl / (hl + scale.l2) + gr * gr / (hr + scale.l2);
+    const bool enough = (hl >= scale.least_hessian) & (hr >= scale.least_hessian);
     score[i] = enough ? value : never;
   }
 }
 
-// Collects candidates of one feature and remembers the best; among equals the first.
+GRAFTBOOST_ALSO_AVX2
+void judge_shiftable(const std::int64_t* left_g, const std::int64_t* left_h, std::size_t n,
+                     const Scale& scale, double* score) {
+  judge(left_g, left_h, n, scale, score, shifted_to_double);
+}
+
+void judge_any(const std::int64_t* left_g, const std::int64_t* left_h, std::size_t n,
+               const Scale& scale, double* score) {
+  judge(left_g, left_h, n, scale, score, [](std::int64_t x) { return static_cast<double>(x); });
+}
+
+// Candidates of one feature enter in the order of their keys; the best remains, the first of equals.
 class Contest {
  public:
   Contest(const SplitParams& params, const Totals& node)
-      : params_(params), node_(node),
-        scale_{static_cast<double>(node.g) * params.gradient_unit,
-               static_cast<double>(node.h) * params.hessian_unit, params.l2} {}
+      : judge_(node.n < most_shiftable / params.largest_contribution ? judge_shiftable : judge_any),
+        scale_{params.gradient_unit, params.hessian_unit, params.l2, params.least_hessian,
+               static_cast<double>(node.g) * params.gradient_unit,
+               static_cast<double>(node.h) * params.hessian_unit} {}
 
   void enter(const Totals& left, std::uint32_t key) {
-    left_g_[size_] = static_cast<double>(left.g) * params_.gradient_unit;
-    left_h_[size_] = static_cast<double>(left.h) * params_.hessian_unit;
+    left_g_[size_] = left.g;
+    left_h_[size_] = left.h;
     key_[size_] = key;
-    if (++size_ == stretch) judge();
+    if (++size_ == stretch) settle();
   }
-  void judge() {
-    score_candidates(left_g_.data(), left_h_.data(), size_, scale_, score_.data());
+  void settle() {
+    judge_(left_g_.data(), left_h_.data(), size_, scale_, score_.data());
     for (std::size_t i = 0; i < size_; ++i) {
       if (score_[i] > best_score_) best_score_ = score_[i], best_key_ = key_[i];
     }
@@ -62,10 +72,10 @@ class Contest {
   double gain() const { return best_score_ - scale_.g * scale_.g / (scale_.h + scale_.l2); }
 
  private:
-  const SplitParams& params_;
-  const Totals& node_;
-  NodeScale scale_;
-  std::array<double, stretch> left_g_, left_h_, score_;
+  decltype(&judge_any) judge_;
+  Scale scale_;
+  std::array<std::int64_t, stretch> left_g_, left_h_;
+  std::array<double, stretch> score_;
   std::array<std::uint32_t, stretch> key_;
   std::size_t size_ = 0;
   double best_score_ = never;
@@ -88,7 +98,7 @@ Split best_category(const SplitParams& params, const CodeLayout::Place& place,
     const Totals left(cells[c]);
     if (left.n >= least && left.n <= most) contest.enter(left, c);
   }
-  contest.judge();
+  contest.settle();
   if (!contest.decided()) return {};
   const auto code = static_cast<Code>(contest.best_key());
   return {contest.gain(), {feature, code, 0}, Totals(cells[code])};
@@ -114,7 +124,7 @@ Split best_edge(const SplitParams& params, const CodeLayout::Place& place, std::
       contest.enter(left + missing, 2 * c + 1);
     }
   }
-  contest.judge();
+  contest.settle();
   if (!contest.decided()) return {};
   const auto code = static_cast<Code>(contest.best_key() / 2);
   const Totals below = sum_of_codes(cells, 1, code);

@@ -26,7 +26,9 @@ struct SplitParams {
   double gradient_unit = 1;
   double hessian_unit = 1;
   double l2 = 0;
+  double least_hessian = 1e-3;
   std::int64_t min_samples_leaf = 1;
+  std::int64_t largest_contribution = 1;  // no row adds more to a sum of g or of h
 };
 
 // The best candidate of one feature, among those that leave `min_samples_leaf` rows and

@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::size_t rows_together = 4096;
 
+std::int64_t largest_weight(const Rows& rows) {
+  return rows.weight.empty() ? 1 : *std::max_element(rows.weight.begin(), rows.weight.end());
+}
+
 // One run of boosting over a forest's rows. `Sums` is what a histogram cell is made of.
 template <class Sums>
 class Booster {
@@ -22,8 +26,12 @@ class Booster {
     growing_.max_leaf_nodes = forest.params.max_leaf_nodes;
     growing_.learning_rate = forest.params.learning_rate;
     growing_.keep_sums = forest.params.updatable;
-    growing_.split = {forest.loss.gradient_unit(), forest.loss.hessian_unit(),
-                      forest.params.l2_regularization, forest.params.min_samples_leaf};
+    growing_.split = {forest.loss.gradient_unit(),
+                      forest.loss.hessian_unit(),
+                      forest.params.l2_regularization,
+                      forest.loss.least_hessian,
+                      forest.params.min_samples_leaf,
+                      forest.loss.largest_gradient() * largest_weight(forest.rows)};
     const std::size_t n = forest.rows.size();
     for (std::size_t k = 0; k < k_trees_; ++k) {
       scores_.emplace_back(n);

@@ -5,9 +5,9 @@
 // what was there without it.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 namespace graftboost {
 
@@ -26,8 +26,7 @@ inline constexpr NodeIndex no_node = -1;
 inline constexpr double leaf_value_grid = 0x1p-32;
 inline constexpr double largest_leaf_value = 0x1p15;
 
-// A side of a split needs this much hessian, and a split this much gain: below, both are rounding.
-inline constexpr double least_hessian = 1e-3;
+// A split needs this much gain: below, it is rounding.
 inline constexpr double least_gain = 1e-9;
 
 // Sum over a set of rows of their contributions, wide enough for any model.
@@ -60,8 +59,7 @@ class PackedSums {
 
   PackedSums() = default;
   explicit PackedSums(const Totals& t) : lanes_{t.g, (t.h << count_bits) | t.n} {}
-  explicit operator Totals() const { return {lanes_[0], lanes_[1] >> count_bits, n()}; }
-  std::int64_t n() const { return lanes_[1] & most_rows; }
+  explicit operator Totals() const { return {lanes_[0], lanes_[1] >> count_bits, lanes_[1] & most_rows}; }
 
   PackedSums& operator+=(const PackedSums& other) {
     lanes_ += other.lanes_;
@@ -99,6 +97,21 @@ struct Test {
   bool left(Code code) const { return static_cast<Code>(code - low) <= span; }
   friend bool operator==(const Test&, const Test&) = default;
 };
+
+// std::nearbyint for |x| < 2^51, to the last bit, without a call: adding 1.5 * 2^52 leaves no bits
+// for a fraction.
+inline double round_to_even(double x) {
+  constexpr double shift = 0x1.8p52;
+  return (x + shift) - shift;
+}
+
+// For |x| < 2^51 the double of an integer by the same trick, which vectorises where a conversion of
+// 64-bit integers does not.
+inline constexpr std::int64_t most_shiftable = std::int64_t{1} << 51;
+inline double shifted_to_double(std::int64_t x) {
+  constexpr double shift = 0x1.8p52;
+  return std::bit_cast<double>(x + std::bit_cast<std::int64_t>(shift)) - shift;
+}
 
 // All randomness is a hash of (seed, what it is for, which one), never a shared stream.
 inline std::uint64_t mix(std::uint64_t x) {

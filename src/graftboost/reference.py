@@ -16,7 +16,7 @@ Examples
 >>> model.trees[0].nodes[0].test
 Test(feature=1, low=1, span=0)
 >>> round(model.scores([7.0, 1.0])[0], 3)
--0.207
+0.071
 """
 
 from __future__ import annotations
@@ -24,15 +24,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 __all__ = ["Feature", "Loss", "Model", "Node", "Sums", "Test", "Tree", "fit", "fit_feature"]
 
 LEAF_GRID = 2.0**-32
 LARGEST_LEAF_VALUE = 2.0**15
-LEAST_HESSIAN = 1e-3
 LEAST_GAIN = 1e-9
 MISSING = 0
 NEVER = -math.inf
@@ -176,6 +174,7 @@ class Loss:
     centre: float = 0.0
     scale: float = 1.0
     weight_unit: float = 1.0
+    least_hessian: float = 1e-3
 
     @property
     def n_scores(self) -> int:
@@ -225,7 +224,7 @@ class Loss:
         g = float(sums.g) * self.gradient_unit
         h = float(sums.h) * self.hessian_unit + l2
         factor = (self.n_classes - 1.0) / self.n_classes if self.kind == "softmax" else 1.0
-        return on_leaf_grid(-(g / h) * (learning_rate * factor)) if h > 0 else 0.0
+        return on_leaf_grid(-(g / h) * (learning_rate * factor)) if h >= self.least_hessian else 0.0
 
     def base_scores(self, targets: Sequence[int], weights: Sequence[int]) -> list[float]:
         """Scores before the first tree."""
@@ -326,7 +325,7 @@ def best_split(settings: Settings, histograms: list[list[Sums]], node: Sums) -> 
             left_g = float(left.g) * loss.gradient_unit
             left_h = float(left.h) * loss.hessian_unit
             right_g, right_h = g - left_g, h - left_h
-            if min(left_h, right_h) < LEAST_HESSIAN:
+            if min(left_h, right_h) < loss.least_hessian:
                 continue
             score = left_g * left_g / (left_h + l2) + right_g * right_g / (right_h + l2)
             if score > best_score:
@@ -447,6 +446,8 @@ def fit(
     if sample_weight is not None:
         unit = the_loss.weight_unit
         weights = [0 if w == 0 else max(1, round(w / unit)) for w in sample_weight]
+        mean = float(sum(weights)) / float(max(1, sum(w != 0 for w in weights))) * unit
+        the_loss = replace(the_loss, least_hessian=the_loss.least_hessian * mean)
     settings = Settings(
         tuple(features), the_loss, max_leaf_nodes, min_samples_leaf, learning_rate, l2_regularization
     )

@@ -1,0 +1,124 @@
+# One command for each thing that one does with a checkout.
+#
+# They all work in .venv, which the first of them makes. Stamp files in it record what is installed:
+# a second call starts at once, and a changed source is built and installed again before it is used.
+
+PYTHON ?= python3
+WORKERS ?= 2
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+SANITIZED := build/sanitize
+
+# Folders are listed too: their time changes when a file in them goes away.
+SOURCES := pyproject.toml CMakeLists.txt LICENSE \
+    $(shell find engine src -name __pycache__ -prune -o -print)
+
+PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check --no-input install --quiet
+
+# The caller's Python settings have no say in .venv; the compiler that is checked is the one used.
+unexport PYTHONPATH PYTHONHOME
+export CXX
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test lint format bench sanitize install clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "PYTHON=python3.12 picks the Python that .venv is made with, ARGS=... is passed on to"
+	@echo "demo, test, bench and sanitize: make test ARGS='-k binning'"
+
+demo: $(STAMPS)/package  ## Train a model, look at it: a minute's tour
+	$(BIN)/python examples/demo.py $(ARGS)
+
+test: $(STAMPS)/package $(STAMPS)/extra-test  ## Run the tests and the examples in the docstrings
+	$(BIN)/python -m pytest -n $(WORKERS) tests/ --pyargs graftboost $(ARGS)
+
+lint: $(STAMPS)/package $(STAMPS)/extra-lint  ## Check style, format, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror engine/*.cpp engine/*.hpp
+	$(BIN)/mypy
+	PYTHONPATH=src $(BIN)/lint-imports
+
+format: $(STAMPS)/extra-lint  ## Bring the sources into the form that lint asks for
+	$(BIN)/ruff check --fix --exit-zero .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i engine/*.cpp engine/*.hpp
+
+bench: $(STAMPS)/package $(STAMPS)/extra-bench  ## Compare speed, memory and error with others
+	$(BIN)/python -m benchmarks $(ARGS)
+
+# Python itself does not know the sanitizers' runtime, so it is preloaded, with the C++ library
+# whose `throw` it intercepts. Reports go past pytest to the terminal.
+sanitize: $(SANITIZED)/stamp $(STAMPS)/extra-test  ## Run the engine's tests under sanitizers
+	LD_PRELOAD="$$(ldd $(SANITIZED)/package/graftboost/_engine*.so \
+	        | awk '/lib(asan|ubsan|stdc\+\+)\.so/ { print $$3 }' | paste -sd : -)" \
+	    PYTHONPATH="$(CURDIR)/$(SANITIZED)/package" PYTHONMALLOC=malloc \
+	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	    $(BIN)/python -m pytest -p no:faulthandler --capture=sys tests/engine $(ARGS)
+
+install: $(STAMPS)/package  ## Build the package and install it into .venv
+
+clean:  ## Remove .venv and all that was built
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+# $(call or_stop,message): ends a check that failed.
+or_stop = || { echo "graftboost: $(1)" >&2; exit 1; }
+
+$(BIN)/python:
+	@$(PYTHON) -c '' $(call or_stop,'$(PYTHON)' does not run. Name a Python with PYTHON=...)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    $(call or_stop,'$(PYTHON)' is older than Python 3.11. Name a newer one with PYTHON=...)
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+	    $(call or_stop,'$(PYTHON)' has no venv module. On Debian and Ubuntu: apt install python3-venv)
+	@echo "Making $(VENV)"
+	@$(PYTHON) -m venv --clear $(VENV)
+
+# $(call requirements,keys): a list of requirements in pyproject.toml, one a line.
+requirements = $(BIN)/python -c 'import tomllib; \
+    settings = tomllib.load(open("pyproject.toml", "rb")); print(*settings$(1), sep="\n")'
+
+$(STAMPS)/build-tools: pyproject.toml | $(BIN)/python
+	@echo "Installing the build tools"
+	@mkdir -p $(STAMPS)
+	@$(call requirements,["build-system"]["requires"]) > $@.txt
+	@$(PIP_INSTALL) -r $@.txt cmake ninja
+	@touch $@
+
+$(STAMPS)/extra-%: pyproject.toml | $(BIN)/python
+	@echo "Installing what $* needs"
+	@mkdir -p $(STAMPS)
+	@$(call requirements,["project"]["optional-dependencies"]["$*"]) > $@.txt
+	@$(PIP_INSTALL) -r $@.txt
+	@touch $@
+
+# Without build isolation the build tools stay where they are from one build to the next, which is
+# what lets a build compile only what changed. The stamp bears the time at which the build began: a
+# source that is edited while it runs is newer.
+$(STAMPS)/package: $(SOURCES) $(STAMPS)/build-tools
+	@echo 'int main() {}' | $(CXX) -std=c++20 -x c++ -fsyntax-only - 2>/dev/null \
+	    $(call or_stop,'$(CXX)' does not compile C++20. Install g++ 11 or newer or set CXX=...)
+	@$(BIN)/python -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' \
+	    2>/dev/null $(call or_stop,Python.h is missing. On Debian and Ubuntu: apt install python3-dev)
+	@echo "Building and installing graftboost"
+	@touch $@.begun
+	@$(PIP_INSTALL) --no-build-isolation .
+	@mv $@.begun $@
+
+$(SANITIZED)/stamp: $(SOURCES) $(STAMPS)/package
+	@echo "Building graftboost with sanitizers"
+	@rm -rf $(SANITIZED)/package
+	@mkdir -p $(SANITIZED)
+	@touch $@.begun
+	@$(PIP_INSTALL) --no-build-isolation --no-deps --target $(SANITIZED)/package . \
+	    --config-settings=build-dir=$(SANITIZED)/cmake \
+	    --config-settings=cmake.build-type=Debug \
+	    --config-settings=cmake.define.GRAFTBOOST_SANITIZE=ON
+	@mv $@.begun $@

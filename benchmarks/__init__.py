@@ -1,0 +1,4 @@
+"""graftboost beside its peers: fit and predict time, memory, test error, import time.
+
+Run ``python -m benchmarks --help`` from the root of the repository.
+"""

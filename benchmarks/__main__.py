@@ -1,0 +1,204 @@
+"""The command line: ``python -m benchmarks [fit|memory|import|all|report]``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks import datasets, memory
+from benchmarks.goals import goals, goals_table
+from benchmarks.import_time import measure_imports
+from benchmarks.libraries import LIBRARIES, OURS, Library
+from benchmarks.measure import measure
+from benchmarks.memory import measure_memory
+from benchmarks.report import PageNotFoundError, as_markdown, update_page
+from benchmarks.results import Run, load_runs, new_run
+from benchmarks.settings import Settings
+
+RESULTS = datasets.ROOT / "benchmarks" / "results"
+PAGE = datasets.ROOT / "docs" / "performance.md"
+QUICK = ["adult", "pendigits", "abalone"]
+QUICK_MEMORY = ["adult"]
+
+
+def _names(known: Sequence[str]) -> Callable[[str], list[str]]:
+    def parse(text: str) -> list[str]:
+        chosen = [name.strip() for name in text.split(",") if name.strip()]
+        for name in chosen:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known)}")
+        return chosen
+
+    return parse
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
+    return value
+
+
+def parser() -> argparse.ArgumentParser:
+    """Arguments of the command line."""
+    result = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    result.add_argument(
+        "what", nargs="?", default="all", choices=["fit", "memory", "import", "all", "report"]
+    )
+    data = [*datasets.SOURCES, *datasets.MADE]
+    result.add_argument(
+        "--data", type=_names(data), metavar="NAMES", help=f"of {', '.join(data)}; default: all"
+    )
+    result.add_argument(
+        "--libraries",
+        type=_names(list(LIBRARIES)),
+        metavar="NAMES",
+        help=f"of {', '.join(LIBRARIES)}; default: all that are installed",
+    )
+    result.add_argument("--threads", type=_positive, default=2, help="default: 2")
+    result.add_argument("--repeats", type=_positive, help="runs of each; default: 5, quick: 1")
+    result.add_argument("--quick", action="store_true", help="small data sets, less than a minute")
+    result.add_argument(
+        "--output", type=Path, metavar="DIR", help="results; default: benchmarks/results"
+    )
+    result.add_argument(
+        "--page",
+        type=Path,
+        default=PAGE,
+        help="what report writes to; default: docs/performance.md",
+    )
+    return result
+
+
+def command_of(args: argparse.Namespace) -> str:
+    """Command that measures the same again; where it saves does not matter."""
+    words = ["python", "-m", "benchmarks", args.what]
+    for option in ("data", "libraries"):
+        if getattr(args, option):
+            words += [f"--{option}", ",".join(getattr(args, option))]
+    if args.threads != 2:
+        words += ["--threads", str(args.threads)]
+    if args.quick:
+        words.append("--quick")
+    if args.repeats:
+        words += ["--repeats", str(args.repeats)]
+    return shlex.join(words)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure or report; returns the exit code."""
+    args = parser().parse_args(argv)
+    if args.output is None:
+        args.output = RESULTS / "quick" if args.quick else RESULTS
+    try:
+        if args.what == "report":
+            written = update_page(args.page, load_runs(args.output))
+            _say(f"wrote {', '.join(written)} to {args.page.name}")
+        else:
+            _measure_all(args)
+    except (datasets.DataNotFoundError, PageNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _measure_all(args: argparse.Namespace) -> None:
+    start = time.perf_counter()
+    _warn_if_busy()
+    libraries = _installed(args.libraries or list(LIBRARIES))
+    if args.what in ("fit", "all"):
+        _fit(args, libraries)
+    if args.what in ("memory", "all"):
+        _memory(args, libraries)
+    if args.what in ("import", "all"):
+        _import(args)
+    _say(f"done in {time.perf_counter() - start:.0f} s; saved in {args.output}")
+
+
+def _warn_if_busy() -> None:
+    # Libraries that spin while they wait for a core can take ten times as long on a busy machine.
+    if hasattr(os, "getloadavg") and (load := os.getloadavg()[0]) > 0.5:
+        _say(f"warning: this machine is busy (load {load:.1f}): the figures will not hold")
+
+
+def _installed(names: Sequence[str]) -> list[Library]:
+    found = []
+    for name in names:
+        try:
+            LIBRARIES[name].load()
+        except ImportError as error:
+            _say(f"skipping {name}: {error}")
+        else:
+            found.append(LIBRARIES[name])
+    return found
+
+
+def _repeats(args: argparse.Namespace) -> int:
+    return int(args.repeats or (1 if args.quick else 5))
+
+
+def _fit(args: argparse.Namespace, libraries: Sequence[Library]) -> None:
+    names = args.data or (QUICK if args.quick else list(datasets.SOURCES))
+    _require(names)
+    settings, repeats = Settings(threads=args.threads), _repeats(args)
+    run = new_run("fit", command_of(args), libraries, settings, repeats)
+    for name in names:
+        run.records += measure(datasets.load(name), libraries, settings, repeats, _say)
+        run.save(args.output)  # after each, so that an interrupted run is not lost
+    _finish(run, args.output)
+
+
+def _memory(args: argparse.Namespace, libraries: Sequence[Library]) -> None:
+    if not memory.available():
+        _say("skipping memory: this system does not tell a process its peak")
+        return
+    whole = [*datasets.SOURCES, *datasets.MADE]
+    names = args.data or (QUICK_MEMORY if args.quick else whole)
+    _require(names)
+    settings = Settings(threads=args.threads)
+    run = new_run("memory", command_of(args), libraries, settings, _repeats(args))
+    for name in names:
+        chosen = libraries
+        if name in datasets.MADE and not args.libraries:
+            # Made for our own goal and large: the peers only when they are asked for.
+            chosen = [library for library in libraries if library.name == OURS]
+        run.records += measure_memory(name, chosen, settings, _say)
+        run.save(args.output)
+    _finish(run, args.output)
+
+
+def _import(args: argparse.Namespace) -> None:
+    chosen = [LIBRARIES[name] for name in (OURS, "sklearn")]
+    repeats = args.repeats or 5  # short enough for a quick look too
+    run = new_run("import", command_of(args), chosen, Settings(threads=args.threads), repeats)
+    run.records += measure_imports(repeats, _say)
+    _finish(run, args.output)
+
+
+def _require(names: Sequence[str]) -> None:
+    for name in names:
+        if name in datasets.SOURCES:
+            datasets.path_of(name)
+
+
+def _finish(run: Run, folder: Path) -> None:
+    run.save(folder)
+    text = as_markdown(run)
+    measured = [goal for goal in goals({run.name: run}) if goal.measured is not None]
+    if measured:
+        text += "\n\n" + goals_table(measured)
+    (folder / f"{run.name}.md").write_text(text + "\n")
+    print(f"{text}\n", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

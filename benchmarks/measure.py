@@ -1,0 +1,90 @@
+"""Fit time, predict time and test scores."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.datasets import Dataset
+from benchmarks.libraries import Library, warm_up
+from benchmarks.results import Record
+from benchmarks.settings import Settings
+
+PREDICTIONS = 3  # per fit: a prediction is short, so one alone is mostly noise
+
+
+def measure(
+    data: Dataset,
+    libraries: Sequence[Library],
+    settings: Settings,
+    repeats: int,
+    say: Callable[[str], None],
+) -> list[Record]:
+    """Time every library on one data set, in turns.
+
+    The turns go A B C A B C, not A A B B C C: when a shared machine slows down for a while, it
+    does so for all of them. A library that raises is out of the next turns, and its record says
+    why.
+    """
+    records = {library.name: Record(data.name, library.name) for library in libraries}
+    for turn in range(1, repeats + 1):
+        for library in libraries:
+            record = records[library.name]
+            if record.failure:
+                continue
+            head = f"{data.name}  {library.name}  {turn}/{repeats}"
+            try:
+                if turn == 1:
+                    warm_up(library, data.task, settings)
+                _one_turn(library, data, settings, record)
+            except Exception as error:  # a peer may raise anything; the others go on
+                record.failure = f"{type(error).__name__}: {error}"
+                say(f"{head}  failed: {record.failure}")
+            else:
+                say(
+                    f"{head}  fit {record.samples['fit_seconds'][-1]:.3f} s"
+                    f"  predict {min(record.samples['predict_seconds'][-PREDICTIONS:]):.4f} s"
+                )
+    return list(records.values())
+
+
+def _one_turn(library: Library, data: Dataset, settings: Settings, record: Record) -> None:
+    with library.thread_limit(settings.threads):
+        model = library.model(data.task, settings)
+        gc.collect()
+        start = time.perf_counter()
+        model.fit(data.X_train, data.y_train)
+        record.add("fit_seconds", time.perf_counter() - start)
+        for _ in range(PREDICTIONS):
+            start = time.perf_counter()
+            predicted = library.predict(model, data.X_test, data.task, settings)
+            record.add("predict_seconds", time.perf_counter() - start)
+    if "error" not in record.samples and "squared_error" not in record.samples:
+        for name, value in scores(data, predicted).items():
+            record.add(name, value)
+
+
+def scores(data: Dataset, predicted: NDArray[np.floating[Any]]) -> dict[str, float]:
+    """Test error and log loss, or the mean squared error.
+
+    Examples
+    --------
+    >>> X = np.zeros((2, 1), dtype=np.float32)
+    >>> data = Dataset("two rows", "regression", X, np.zeros(2), X, np.array([1.0, 3.0]))
+    >>> scores(data, np.array([1.0, 1.0]))
+    {'squared_error': 2.0}
+    """
+    if data.task == "regression":
+        return {"squared_error": float(np.mean((predicted - data.y_test) ** 2))}
+    of_true_class = predicted[np.arange(len(predicted)), data.y_test.astype(np.int64)]
+    # Some libraries give float32, which rounds to 0 sooner: the same floor for all.
+    floor = float(np.finfo(np.float32).eps)
+    return {
+        "error": float(np.mean(predicted.argmax(axis=1) != data.y_test)),
+        "log_loss": float(-np.mean(np.log(np.maximum(of_true_class.astype(np.float64), floor)))),
+    }

@@ -1,0 +1,193 @@
+"""Runs as Markdown tables, on the terminal and in the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+
+from benchmarks import import_time
+from benchmarks.goals import geometric_mean, goals, goals_table, summary
+from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
+from benchmarks.results import Run
+
+
+def as_markdown(run: Run) -> str:
+    """Everything that one run says: its circumstances, its tables, its summary."""
+    parts = [_circumstances(run)]
+    if run.kind == "fit":
+        for title, measure, write, digits in FIT_TABLES:
+            if any(measure in record.samples for record in run.records):
+                parts += [f"**{title}**", ratio_table(run, measure, write, digits)]
+        parts += [summary(run), quietness(run)]
+    elif run.kind == "memory":
+        parts.append(ratio_table(run, "peak_bytes", _bytes, 2))
+    else:
+        parts.append(_import_table(run))
+    return "\n\n".join(parts)
+
+
+def ratio_table(run: Run, measure: str, write: Callable[[float], str], digits: int) -> str:
+    """One row a data set, one column a library: ratio to LightGBM, and the figure itself."""
+    columns = [name for name in LIBRARIES if any(r.library == name for r in run.records)]
+    data_names = [
+        name
+        for name in run.data_names()
+        if any(r.data == name and (measure in r.samples or r.failure) for r in run.records)
+    ]
+    rows = [
+        [name, *(_cell(run, name, column, measure, write, digits) for column in columns)]
+        for name in data_names
+    ]
+    if len(data_names) > 1 and YARDSTICK in columns:
+        means = []
+        for column in columns:
+            ratios = [run.ratio(name, column, measure, YARDSTICK) for name in data_names]
+            known = [ratio for ratio in ratios if ratio]
+            text = f"{geometric_mean(known):.{digits}f}" if known else "-"
+            means.append(_stressed(text, column))
+        rows.append(["geometric mean", *means])
+    return _table(["data set", *(LIBRARIES[column].title for column in columns)], rows)
+
+
+def _cell(
+    run: Run,
+    data: str,
+    library: str,
+    measure: str,
+    write: Callable[[float], str],
+    digits: int,
+) -> str:
+    if any(r.failure for r in run.records if (r.data, r.library) == (data, library)):
+        return "failed"
+    value = run.best(data, library, measure)
+    if value is None:
+        return "-"
+    ratio = run.ratio(data, library, measure, YARDSTICK)
+    if ratio is None:
+        return _stressed(write(value), library)
+    text = "1" if library == YARDSTICK else f"{ratio:.{digits}f}"
+    return f"{_stressed(text, library)} ({write(value)})"
+
+
+def _stressed(text: str, library: str) -> str:
+    return f"**{text}**" if library == OURS and text != "-" else text
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _import_table(run: Run) -> str:
+    rows = []
+    for module in (import_time.OURS, import_time.YARDSTICK):
+        seconds = run.best("import", module, "import_seconds")
+        ratio = run.ratio("import", module, "import_seconds", import_time.YARDSTICK)
+        figure = "failed"
+        if seconds is not None and ratio is not None:
+            figure = f"{_stressed(f'{ratio:.2f}', module)} ({_seconds(seconds)})"
+        rows.append([f"`import {module}`", figure])
+    return _table(["import", f"time, to `{import_time.YARDSTICK}`"], rows)
+
+
+def quietness(run: Run) -> str:
+    """How far the machine let the runs alone: a median near the best means that it did."""
+    spread = {
+        f"{LIBRARIES[record.library].title} on {record.data}": median(seconds) / min(seconds)
+        for record in run.records
+        if len(seconds := record.samples.get("fit_seconds", [])) > 1
+    }
+    if not spread:
+        return "Each fit ran once: these figures are a first look, not a measurement."
+    worst = max(spread, key=spread.__getitem__)
+    return (
+        f"Median fit over best fit: {geometric_mean(spread.values()):.2f} on the whole, "
+        f"{spread[worst]:.2f} at worst ({worst})."
+    )
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3g} s" if value >= 0.1 else f"{1000 * value:.3g} ms"
+
+
+def _bytes(value: float) -> str:
+    return f"{value / 1e9:.2f} GB" if value >= 1e9 else f"{value / 1e6:.0f} MB"
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.2f}%"
+
+
+def _four_digits(value: float) -> str:
+    return f"{value:.4g}"
+
+
+FIT_TABLES: list[tuple[str, str, Callable[[float], str], int]] = [
+    ("Fit time", "fit_seconds", _seconds, 2),
+    ("Predict time", "predict_seconds", _seconds, 2),
+    ("Test log loss", "log_loss", _four_digits, 3),
+    ("Test error", "error", _share, 3),
+    ("Test squared error", "squared_error", _four_digits, 3),
+]
+
+
+def _circumstances(run: Run) -> str:
+    """Say what was run, when, where and how, so that a reader can run it again."""
+    machine = run.machine
+    facts = [run.date, machine["processor"], f"{machine['cores']} cores"]
+    if "memory" in machine:
+        facts.append(machine["memory"])
+    facts += [machine["system"], f"Python {machine['Python']}"]
+    versions = [f"{title} {version}" for title, version in run.versions.items()]
+    how = [str(run.settings)] if run.kind != "import" else []
+    if run.kind != "memory":
+        how.append(f"best of {run.repeats}")
+    return (
+        f"```bash\n{run.command}\n```\n\n"
+        f"{', '.join(facts)}; {', '.join(versions)}; {', '.join(how)}."
+    )
+
+
+SECTIONS = ("goals", "fit-threads-2", "fit-threads-1", "memory", "import")
+
+
+class PageNotFoundError(Exception):
+    """The documentation page, or a section's pair of markers in it, is missing."""
+
+
+def update_page(page: Path, runs: Mapping[str, Run]) -> list[str]:
+    """Write what was measured between the markers of the page; the rest of it stays.
+
+    A section starts at ``<!-- benchmarks: NAME -->`` and ends at ``<!-- end -->``. Sections whose
+    run is not there keep what they say.
+
+    Returns
+    -------
+    list of str
+        Names of the sections written.
+    """
+    if not page.is_file():
+        raise PageNotFoundError(f"there is no page {page}")
+    text = page.read_text()
+    written = []
+    for name in SECTIONS:
+        if name == "goals":
+            content = goals_table(goals(runs))
+        elif name in runs:
+            content = as_markdown(runs[name])
+        else:
+            continue
+        text = _between_markers(text, name, content)
+        written.append(name)
+    page.write_text(text)
+    return written
+
+
+def _between_markers(text: str, name: str, content: str) -> str:
+    start, end = f"<!-- benchmarks: {name} -->", "<!-- end -->"
+    before, found_start, rest = text.partition(start)
+    _, found_end, after = rest.partition(end)
+    if not (found_start and found_end):
+        raise PageNotFoundError(f"the page lacks the markers '{start}' and '{end}'")
+    return f"{before}{start}\n\n{content}\n\n{end}{after}"

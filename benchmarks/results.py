@@ -1,0 +1,134 @@
+"""Figures of a run, how they are stored, and the machine and command that they came from."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.libraries import Library
+from benchmarks.settings import Settings
+
+
+@dataclass
+class Record:
+    """What was measured of one library on one data set.
+
+    Of every measure ("fit_seconds", "log_loss", ...) less is better, so its best is its least.
+    """
+
+    data: str
+    library: str
+    samples: dict[str, list[float]] = field(default_factory=dict)
+    failure: str | None = None
+
+    def add(self, measure: str, value: float) -> None:
+        """Note one more value."""
+        self.samples.setdefault(measure, []).append(value)
+
+    def best(self, measure: str) -> float | None:
+        """Least of the values measured, None where there is none."""
+        return min(self.samples.get(measure, []), default=None)
+
+
+@dataclass
+class Run:
+    """All records that one command measured, and the circumstances."""
+
+    kind: str  # "fit", "memory" or "import"
+    command: str
+    date: str
+    machine: dict[str, str]
+    versions: dict[str, str]
+    settings: Settings
+    repeats: int
+    records: list[Record] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Name of its files and of its place in the documentation."""
+        return f"{self.kind}-threads-{self.settings.threads}" if self.kind == "fit" else self.kind
+
+    def data_names(self) -> list[str]:
+        """Data sets in the order they were measured."""
+        return list(dict.fromkeys(record.data for record in self.records))
+
+    def best(self, data: str, library: str, measure: str) -> float | None:
+        """Best value of a measure, None where it was not measured."""
+        for record in self.records:
+            if (record.data, record.library) == (data, library):
+                return record.best(measure)
+        return None
+
+    def ratio(self, data: str, library: str, measure: str, yardstick: str) -> float | None:
+        """Best value over the yardstick's, None where one of them is missing."""
+        ours = self.best(data, library, measure)
+        theirs = self.best(data, yardstick, measure)
+        return ours / theirs if ours is not None and theirs else None
+
+    def save(self, folder: Path) -> Path:
+        """Write the run as JSON; an earlier run of the same name gives way."""
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.name}.json"
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+        return path
+
+
+def new_run(
+    kind: str, command: str, libraries: Sequence[Library], settings: Settings, repeats: int
+) -> Run:
+    """Start a run on this machine, today."""
+    return Run(
+        kind=kind,
+        command=command,
+        date=datetime.date.today().isoformat(),
+        machine=this_machine(),
+        versions={library.title: library.version() for library in libraries},
+        settings=settings,
+        repeats=repeats,
+    )
+
+
+def load_runs(folder: Path) -> dict[str, Run]:
+    """All runs saved in a folder, by name."""
+    runs = [_from_json(json.loads(path.read_text())) for path in sorted(folder.glob("*.json"))]
+    return {run.name: run for run in runs}
+
+
+def _from_json(stored: dict[str, Any]) -> Run:
+    return Run(
+        **{
+            **stored,
+            "settings": Settings(**stored["settings"]),
+            "records": [Record(**record) for record in stored["records"]],
+        }
+    )
+
+
+def this_machine() -> dict[str, str]:
+    """Processor, cores, memory and system, as far as they can be told."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    machine = {
+        "processor": _processor(),
+        "cores": str(cores),
+        "system": f"{platform.system()} {platform.machine()}",
+        "Python": platform.python_version(),
+    }
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        machine["memory"] = f"{memory / 1e9:.0f} GB"
+    return machine
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or "unknown"

@@ -1,0 +1,318 @@
+"""What comes with the rows beside their features: targets, weights, ids, and which are held out.
+
+Every check names the argument that it checks, so that an error tells the caller where to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils import assert_all_finite, check_array, check_random_state, column_or_1d
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+# Integers that span fewer values than this are told apart by a table instead of by sorting.
+TABLE_SPAN = 1 << 16
+
+# Says what a hash is drawn for, so that no two uses of a seed see the same numbers.
+HELD_OUT = 0x76616C6964  # "valid"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as the engine takes them; `weight` None: each weighs one, `ids` None: from 0 on."""
+
+    X: NDArray[Any]
+    y: NDArray[np.float64]
+    weight: NDArray[np.float64] | None
+    ids: NDArray[np.int64] | None = None
+
+    def weighed_by_class(self, class_weights: NDArray[np.float64] | None) -> Rows:
+        """Return these rows with their weights multiplied by the weight of their class."""
+        if class_weights is None:
+            return self
+        weight = class_weights[self.y.astype(np.intp)]
+        return replace(self, weight=weight if self.weight is None else weight * self.weight)
+
+    def hold_out(self, fraction: float, seed: int) -> tuple[Rows, Rows]:
+        """Return the rows to train on and the rows to validate on."""
+        ids = np.arange(len(self.y)) if self.ids is None else self.ids
+        held = held_out(ids, fraction, seed)
+        return replace(self, ids=ids)._select(~held), self._select(held)
+
+    def that_count(self) -> Rows:
+        """Return the rows whose weight is not zero."""
+        return self if self.weight is None or self.weight.all() else self._select(self.weight > 0)
+
+    def _select(self, mask: NDArray[np.bool_]) -> Rows:
+        weight = None if self.weight is None else self.weight[mask]
+        ids = None if self.ids is None else self.ids[mask]
+        return Rows(self.X[mask], self.y[mask], weight, ids)
+
+
+def share_dtype(first: Rows, second: Rows) -> tuple[Rows, Rows]:
+    """Return both with the features in the wider dtype of the two, which the engine asks for."""
+    dtype = np.result_type(first.X, second.X)
+    return (
+        replace(first, X=first.X.astype(dtype, copy=False)),
+        replace(second, X=second.X.astype(dtype, copy=False)),
+    )
+
+
+def check_target(y: Any, n_rows: int, argument: str = "y") -> NDArray[np.float64]:
+    """Return the target of a regression: finite, float64, one value a row."""
+    _check_missing(y, argument)
+    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name=argument)
+    y = column_or_1d(y, warn=True)
+    _check_length(y, n_rows, argument)
+    return np.ascontiguousarray(y)
+
+
+def check_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Return the classes, sorted, and for each row the index of its class.
+
+    Examples
+    --------
+    >>> classes, codes = check_labels(["yes", "no", "yes"], n_rows=3)
+    >>> classes.tolist(), codes.tolist()
+    (['no', 'yes'], [1.0, 0.0, 1.0])
+    """
+    y = _read_labels(y, n_rows, "y")
+    coded = code_integers(y) or _code_strings(y)
+    if coded is None:
+        check_classification_targets(y)
+        encoder = LabelEncoder()
+        coded = encoder.fit_transform(y).astype(np.float64), encoder.classes_
+    codes, classes = coded
+    if len(classes) < 2:
+        raise ValueError(
+            f"y holds one class only: {classes.tolist()[0]!r}. "
+            "A classifier needs rows of at least two classes."
+        )
+    return classes, codes
+
+
+def check_known_labels(
+    y: Any, n_rows: int, classes: NDArray[Any], argument: str
+) -> NDArray[np.float64]:
+    """Return for each row the index of its class among `classes`, those of the model."""
+    labels = _read_labels(y, n_rows, argument).tolist()
+    index = {label: code for code, label in enumerate(classes.tolist())}
+    codes = np.fromiter((index.get(label, -1) for label in labels), np.float64, n_rows)
+    if (codes < 0).any():
+        raise ValueError(
+            f"{argument} holds the class {labels[np.argmin(codes)]!r}, which y does not have. "
+            f"Leave its rows out of {argument}, or train on rows of that class too."
+        )
+    return codes
+
+
+def check_all_classes(
+    codes: NDArray[np.float64], classes: NDArray[Any], weight: NDArray[np.float64] | None
+) -> None:
+    """Raise if a class has no row left that counts."""
+    weights = np.bincount(codes.astype(np.intp), weight, minlength=len(classes))
+    if not weights.all():
+        raise ValueError(
+            f"The class {classes.tolist()[np.argmin(weights)]!r} of y has no row with a positive "
+            "sample_weight left to train on. Leave its rows out, or give one of them weight; "
+            "with early_stopping, lower validation_fraction or pass X_val and y_val."
+        )
+
+
+def code_integers(values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[Any]] | None:
+    """Return each value's position among the distinct values, and these, sorted.
+
+    None if the values are not integers (of whatever dtype) in a narrow range: those need sorting,
+    which takes ten times as long.
+
+    Examples
+    --------
+    >>> codes, distinct = code_integers(np.array([30.0, 10.0, 30.0]))
+    >>> codes.tolist(), distinct.tolist()
+    ([1.0, 0.0, 1.0], [10.0, 30.0])
+    >>> code_integers(np.array([0.5, 1.0])) is None
+    True
+    """
+    if values.dtype.kind not in "biuf" or not values.size:
+        return None
+    low, high = values.min(), values.max()
+    # Written so that NaN, which compares false with everything, fails it.
+    if not float(high) - float(low) < TABLE_SPAN or abs(float(low)) > 2.0**53:
+        return None
+    offsets = values.astype(np.intp)
+    if values.dtype.kind == "f" and (offsets.astype(values.dtype) != values).any():
+        return None
+    offsets -= int(low)
+    seen = np.zeros(int(high) - int(low) + 1, dtype=bool)
+    seen[offsets] = True
+    distinct = (np.flatnonzero(seen) + int(low)).astype(values.dtype)
+    return (np.cumsum(seen) - 1.0)[offsets], distinct
+
+
+def _code_strings(values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[Any]] | None:
+    """Do the same for strings that are Python objects, which numpy sorts slowly."""
+    if values.dtype != object:
+        return None
+    strings = values.tolist()
+    distinct = set(strings)
+    if not all(isinstance(value, str) for value in distinct):
+        return None
+    index = {value: float(code) for code, value in enumerate(sorted(distinct))}
+    codes = np.fromiter(map(index.__getitem__, strings), np.float64, len(strings))
+    return codes, np.array(list(index), dtype=object)
+
+
+def check_weight(
+    sample_weight: Any, n_rows: int, argument: str = "sample_weight"
+) -> NDArray[np.float64] | None:
+    """Return the rows' weights, or None where every row weighs one."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n_rows, sample_weight)
+    weight = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, order="C", input_name=argument
+    )
+    if weight.ndim != 1:
+        raise ValueError(
+            f"{argument} has shape {weight.shape}, but one number a row is expected: "
+            f"shape ({n_rows},). Sample weights must be 1D."
+        )
+    _check_length(weight, n_rows, argument)
+    if (weight < 0).any():
+        row = int(np.argmin(weight))
+        raise ValueError(
+            f"{argument} is negative ({weight[row]:g} in row {row}). Weights say how often a row "
+            "counts: give zero or more."
+        )
+    if not weight.any():
+        raise ValueError(
+            f"{argument} is zero for every row, which leaves nothing to train on. "
+            "Give at least one row a positive weight."
+        )
+    return None if (weight == 1).all() else weight
+
+
+def weigh_classes(
+    class_weight: Mapping[Any, float] | str | None,
+    classes: NDArray[Any],
+    codes: NDArray[np.float64],
+) -> NDArray[np.float64] | None:
+    """Return the weight of each class, or None where every class weighs one.
+
+    ``"balanced"`` gives all classes of `codes` the same sum of weights, as in scikit-learn.
+    """
+    if class_weight is None:
+        return None
+    labels = classes[codes.astype(np.intp)] if class_weight == "balanced" else classes
+    weights = compute_class_weight(class_weight, classes=classes, y=labels)
+    return check_weight(weights, len(classes), "class_weight")
+
+
+def check_row_ids(row_ids: Any, n_rows: int) -> NDArray[np.int64] | None:
+    """Return the rows' ids, or None where they are to be numbered from 0."""
+    if row_ids is None:
+        return None
+    ids = column_or_1d(np.asarray(row_ids))
+    _check_length(ids, n_rows, "row_ids")
+    if ids.dtype.kind not in "iu":
+        raise ValueError(
+            f"row_ids has dtype {ids.dtype}, but ids are integers. Convert them, or leave row_ids "
+            "out to number the rows from 0."
+        )
+    if ids.dtype.kind == "u" and ids.max() > np.iinfo(np.int64).max:
+        raise ValueError(
+            f"row_ids holds {ids.max()}, which is too large: ids are 64-bit signed integers."
+        )
+    ids = np.ascontiguousarray(ids, dtype=np.int64)
+    in_order = ids if (ids[1:] > ids[:-1]).all() else np.sort(ids)
+    twice = np.flatnonzero(in_order[1:] == in_order[:-1])
+    if len(twice):
+        raise ValueError(
+            f"row_ids holds {in_order[twice[0]]} more than once. An id names one row: make them "
+            "unique, or leave row_ids out to number the rows from 0."
+        )
+    return ids
+
+
+def held_out(ids: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.bool_]:
+    """Return which rows are kept for validation.
+
+    A row's lot depends on the seed and on its own id alone: neither the order of the rows nor what
+    other rows there are can change it. Only if no row at all were drawn, the one closest to it is.
+
+    Examples
+    --------
+    >>> ids = np.arange(1000)
+    >>> int(held_out(ids, 0.1, seed=0).sum())
+    89
+    >>> bool((held_out(ids, 0.1, seed=0)[500:] == held_out(ids[500:], 0.1, seed=0)).all())
+    True
+    """
+    lots = _hash(seed, HELD_OUT, ids)
+    drawn: NDArray[np.bool_] = lots < np.uint64(fraction * 2.0**64)
+    return drawn if drawn.any() else lots == lots.min()
+
+
+def draw_seed(random_state: int | np.random.RandomState | None) -> int:
+    """Return the one 64-bit number from which a fit hashes all its randomness."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**63, dtype=np.int64))
+
+
+def _hash(seed: int, purpose: int, ids: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Hash (seed, purpose, id), the way the engine does."""
+    start = _mix(_mix(np.array([seed], dtype=np.uint64)) + np.uint64(purpose))
+    return _mix(start + ids.view(np.uint64))
+
+
+def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit numbers (splitmix64); arrays wrap around silently, as they must here."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _read_labels(y: Any, n_rows: int, argument: str) -> NDArray[Any]:
+    _check_missing(y, argument)
+    y = column_or_1d(y, warn=True)
+    _check_length(y, n_rows, argument)
+    assert_all_finite(y, input_name=argument)
+    return np.asarray(y)
+
+
+def _check_missing(y: Any, argument: str) -> None:
+    """Raise if there are no targets, or one is missing in a way that numpy does not know."""
+    if y is None:
+        raise ValueError(
+            f"{argument} is None: this estimator requires y to be passed, but the target y is None."
+        )
+    series = nw.from_native(y, series_only=True, pass_through=True)
+    missing = series.null_count() if isinstance(series, nw.Series) else 0
+    if missing or (not isinstance(series, nw.Series) and _holds_none(y)):
+        raise ValueError(f"{argument} contains NaN: a target is missing. Leave those rows out.")
+
+
+def _holds_none(y: Any) -> bool:
+    if isinstance(y, np.ndarray) and y.dtype != object:
+        return False
+    return any(value is None for value in np.asarray(y, dtype=object).ravel())
+
+
+def _check_length(values: NDArray[Any], n_rows: int, argument: str) -> None:
+    if len(values) != n_rows:
+        table = "X_val" if argument.endswith("_val") else "X"
+        raise ValueError(
+            f"{argument} has {len(values)} values, but {table} has {n_rows} rows. "
+            "Give one value for each row."
+        )

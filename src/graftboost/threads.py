@@ -1,0 +1,57 @@
+"""How many threads a call may use."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+import joblib
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return the number of threads that `n_jobs` asks for.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        ``None`` and -1 mean every core this process may use: its CPU affinity, the quota of its
+        container, and ``OMP_NUM_THREADS`` where that is set. Joblib's worker processes set it, so
+        models fitted side by side share the cores instead of fighting for them. -2 leaves one core
+        free, and so on. A positive number is taken at its word.
+
+    Returns
+    -------
+    int
+        At least one.
+
+    Examples
+    --------
+    >>> thread_count(3)
+    3
+    >>> thread_count(None) == thread_count(-1)
+    True
+    """
+    if n_jobs == 0:
+        raise ValueError(
+            "n_jobs is 0, but a call needs at least one thread. "
+            "Give a positive number, or -1 or None for all cores."
+        )
+    if n_jobs is not None and n_jobs > 0:
+        return n_jobs
+    return max(1, _cores() + 1 + (-1 if n_jobs is None else n_jobs))
+
+
+def _cores() -> int:
+    """Cores that this process may use now."""
+    cores = _cores_at_start()
+    if hasattr(os, "sched_getaffinity"):
+        cores = min(cores, len(os.sched_getaffinity(0)))
+    # OpenMP allows one number per level of nesting: "4,2". We have one level.
+    limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return min(cores, int(limit)) if limit.isdecimal() and int(limit) > 0 else cores
+
+
+@cache
+def _cores_at_start() -> int:
+    # Reads the container's quota from files, which costs more than predicting one row.
+    return int(joblib.cpu_count())

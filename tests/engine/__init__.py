@@ -1,0 +1,1 @@
+"""Tests of the engine itself, through its bindings alone."""

@@ -1,0 +1,107 @@
+"""Small data sets and short calls of the engine for the tests in this folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from graftboost._engine import BinMap, Forest
+
+CLASSES = {"logistic": 2, "softmax": 3, "squared": 1}
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows for the engine; a categorical column holds the numbers of its categories."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray | None
+    ids: np.ndarray
+    n_categories: tuple[int, ...]
+    loss: str
+
+    def take(self, rows: np.ndarray) -> Data:
+        """Some of the rows, in this order."""
+        weight = None if self.weight is None else np.ascontiguousarray(self.weight[rows])
+        return replace(
+            self, X=self.X[rows], y=self.y[rows].copy(), weight=weight, ids=self.ids[rows].copy()
+        )
+
+
+def make_data(
+    seed: int,
+    loss: str = "logistic",
+    *,
+    n_rows: int = 120,
+    weighted: bool = False,
+    missing: bool = False,
+    categories: bool = False,
+    dtype: Any = np.float32,
+) -> Data:
+    """Four columns (real, few values, constant half the time, rounded) and a target they explain."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 4))
+    X[:, 1] = rng.integers(0, 5, n_rows)
+    X[:, 2] = np.where(rng.random(n_rows) < 0.9, 0.0, X[:, 2])
+    X[:, 3] = X[:, 3].round(1)
+    signal = X[:, 0] + (X[:, 1] == 2) + rng.normal(scale=0.5, size=n_rows)
+    if missing:
+        X[rng.random(X.shape) < 0.2] = np.nan
+    if loss == "squared":
+        y = 30 * signal + 7
+    else:
+        n_classes = CLASSES[loss]
+        y = np.searchsorted(np.quantile(signal, np.arange(1, n_classes) / n_classes), signal)
+    weight = None
+    if weighted:
+        weight = rng.exponential(size=n_rows)
+        weight[rng.random(n_rows) < 0.1] = 0.0
+    ids = rng.choice(10 * n_rows, n_rows, replace=False).astype(np.int64)
+    n_categories = (0, 5, 0, 0) if categories else (0, 0, 0, 0)
+    return Data(X.astype(dtype), y.astype(np.float64), weight, ids, n_categories, loss)
+
+
+def fit_bins(data: Data, n_threads: int = 1, **changes: Any) -> BinMap:
+    """Bins with few candidates, so that sampling them matters."""
+    settings = {"max_bins": 64, "split_sample": 0.5, "width": False, "seed": 0, **changes}
+    edges = settings.pop("bin_edges", [None] * data.X.shape[1])
+    return BinMap.fit(
+        data.X, data.ids, list(data.n_categories), bin_edges=edges, n_threads=n_threads, **settings
+    )
+
+
+def fit_forest(data: Data, bins: BinMap | None = None, **changes: Any) -> Forest:
+    """A small forest."""
+    settings = {
+        "n_estimators": 4,
+        "learning_rate": 0.3,
+        "max_leaf_nodes": 8,
+        "min_samples_leaf": 5,
+        "l2_regularization": 0.1,
+        "subsample": 1.0,
+        "seed": 0,
+        "updatable": True,
+        "n_threads": 1,
+        **changes,
+    }
+    return Forest.fit(
+        fit_bins(data) if bins is None else bins,
+        data.X,
+        data.y,
+        data.weight,
+        data.ids,
+        data.loss,
+        CLASSES[data.loss],
+        **settings,
+    )
+
+
+def trees(forest: Forest) -> list[dict[str, list[Any]]]:
+    """All nodes of all trees, as plain lists that compare bit for bit."""
+    return [
+        {name: values.tolist() for name, values in forest.tree(t).items()}
+        for t in range(forest.n_trees)
+    ]

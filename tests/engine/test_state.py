@@ -1,0 +1,176 @@
+"""What a forest keeps of its rows."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graftboost._engine import Forest
+from graftboost.reference import Loss
+
+from .making import fit_forest, make_data, trees
+
+LOSSES = ["logistic", "softmax", "squared"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    loss=st.sampled_from(LOSSES),
+    weighted=st.booleans(),
+    missing=st.booleans(),
+    categories=st.booleans(),
+    subsample=st.sampled_from([1.0, 0.6]),
+    n_rows=st.integers(2, 600),
+)
+def test_every_sum_is_that_of_the_rows(
+    seed: int,
+    loss: str,
+    weighted: bool,
+    missing: bool,
+    categories: bool,
+    subsample: float,
+    n_rows: int,
+) -> None:
+    data = make_data(
+        seed, loss, n_rows=n_rows, weighted=weighted, missing=missing, categories=categories
+    )
+    if data.weight is not None:
+        data.weight[0] = 1.0
+    fit_forest(data, subsample=subsample, n_estimators=2).check_state(n_threads=1)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_nodes_are_the_sums_of_what_is_recorded(loss: str) -> None:
+    data = make_data(0, loss)
+    forest = fit_forest(data)
+    rule = Loss(loss, {"logistic": 2, "softmax": 3, "squared": 1}[loss])
+    for t in range(forest.n_trees):
+        tree, leaf_ids = forest.tree(t), forest.leaf_ids(t)
+        sums = [rule.contribution(int(g), 1) for g in forest.recorded(t)]
+        for node, leaf in enumerate(tree["leaf"]):
+            if leaf < 0:
+                continue
+            rows = np.flatnonzero(leaf_ids == leaf)
+            assert tree["g"][node] == sum(sums[r].g for r in rows)
+            assert tree["h"][node] == sum(sums[r].h for r in rows)
+            assert tree["n"][node] == len(rows)
+            assert len(rows) >= 5
+
+
+def test_leaf_ids_are_those_of_apply() -> None:
+    data = make_data(0, "softmax", missing=True, categories=True)
+    forest = fit_forest(data, subsample=0.7)
+    applied = forest.apply(data.X, n_threads=1)
+    for t in range(forest.n_trees):
+        assert (applied[:, t] == forest.leaf_ids(t)).all()
+
+
+@pytest.mark.parametrize("max_leaf_nodes", [2, 64, 65, 256, 257, 500])
+def test_many_leaves(max_leaf_nodes: int) -> None:
+    data = make_data(0, n_rows=3_000)
+    forest = fit_forest(
+        data, max_leaf_nodes=max_leaf_nodes, min_samples_leaf=1, n_estimators=2, n_threads=2
+    )
+    assert len(forest.tree(0)["leaf"]) == 2 * max_leaf_nodes - 1
+    forest.check_state(n_threads=1)
+    applied = forest.apply(data.X, n_threads=1)
+    assert (applied[:, 1] == forest.leaf_ids(1)).all()
+    scores = forest.raw_scores(data.X, n_threads=2)[:, 0]
+    expected = np.full(3_000, forest.base_scores[0])
+    for t in range(2):
+        tree = forest.tree(t)
+        values = np.empty(max_leaf_nodes)
+        values[tree["leaf"][tree["leaf"] >= 0]] = tree["value"][tree["leaf"] >= 0]
+        expected += values[applied[:, t]]
+    assert (scores == expected).all()
+
+
+def test_without_online_state_the_trees_are_the_same() -> None:
+    data = make_data(0, "softmax", missing=True)
+    kept, dropped = fit_forest(data), fit_forest(data, updatable=False)
+    assert not dropped.updatable
+    assert dropped.n_rows == 0
+    for with_state, without in zip(trees(kept), trees(dropped), strict=True):
+        assert with_state["value"] == without["value"]
+        assert with_state["left"] == without["left"]
+    with pytest.raises(IndexError, match="not updatable"):
+        dropped.recorded(0)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pickle(loss: str, weighted: bool) -> None:
+    data = make_data(0, loss, weighted=weighted, missing=True, categories=True)
+    forest = fit_forest(data)
+    again = pickle.loads(pickle.dumps(forest))
+    assert trees(again) == trees(forest)
+    assert (again.row_ids == data.ids).all()
+    assert (again.raw_scores(data.X, 1) == forest.raw_scores(data.X, 1)).all()
+    again.check_state(n_threads=1)
+
+
+def test_pickle_of_too_few_bytes() -> None:
+    bins, state = fit_forest(make_data(0)).__getstate__()
+    for size in (0, 7, 100, len(state) // 2, len(state) - 1):
+        forest = Forest.__new__(Forest)
+        with pytest.raises(ValueError, match="end too early"):
+            forest.__setstate__((bins, state[:size]))
+
+
+def test_leaf_values_add_up_exactly() -> None:
+    forest = fit_forest(make_data(4, "squared"), n_estimators=20)
+    for t in range(forest.n_trees):
+        scaled = forest.tree(t)["value"] * 2.0**32
+        assert (scaled == np.rint(scaled)).all()
+
+
+def test_exclusive_columns_are_the_same_model_sparse_or_dense() -> None:
+    """Forty one-hot columns are stored sparsely; a few of them alone are not."""
+    rng = np.random.default_rng(0)
+    n_rows, n_columns = 3_000, 40
+    hot = rng.integers(0, n_columns, n_rows)
+    data = make_data(0, n_rows=n_rows)
+    one_hot = (hot[:, None] == np.arange(n_columns)).astype(np.float32)
+    y = ((hot % 3 == 0) ^ (data.X[:, 0] > 0.5)).astype(np.float64)
+    wide = type(data)(
+        np.hstack([data.X[:, :1], one_hot]), y, None, data.ids, (0,) * (1 + n_columns), "logistic"
+    )
+    categorical = type(data)(
+        np.column_stack([data.X[:, 0], hot]).astype(np.float32), y, None, data.ids, (0, n_columns), "logistic"
+    )
+    sparse, plain = fit_forest(wide), fit_forest(categorical)
+    sparse.check_state(n_threads=1)
+    assert np.array_equal(sparse.raw_scores(wide.X, 1), plain.raw_scores(categorical.X, 1))
+
+
+def test_early_stopping_keeps_the_best_iteration() -> None:
+    data = make_data(0, n_rows=300)
+    other = make_data(0, n_rows=400).take(np.arange(300, 400))
+    forest = fit_forest(
+        data,
+        n_estimators=200,
+        X_val=other.X,
+        y_val=1 - other.y,
+        n_iter_no_change=3,
+    )
+    losses = forest.validation_losses
+    assert len(losses) < 200
+    assert forest.n_iterations == max(1, int(np.argmin(losses)) + 1)
+    forest.check_state(n_threads=1)
+
+
+def test_on_iteration_may_stop_or_raise() -> None:
+    data = make_data(0)
+    forest = fit_forest(data, n_estimators=50, on_iteration=lambda done, loss: done == 7)
+    assert forest.n_iterations == 7
+
+    def fail(done: int, loss: float) -> bool:
+        raise KeyError("stop")
+
+    with pytest.raises(KeyError, match="stop"):
+        fit_forest(data, on_iteration=fail)

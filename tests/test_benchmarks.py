@@ -1,0 +1,272 @@
+"""The benchmark tool runs from end to end; how fast anything is, is not tested here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import datasets, memory
+from benchmarks.__main__ import main
+from benchmarks.datasets import DataNotFoundError, Dataset, Task
+from benchmarks.goals import geometric_mean, goals, summary
+from benchmarks.libraries import LIBRARIES, Library
+from benchmarks.measure import measure, scores
+from benchmarks.report import PageNotFoundError, as_markdown, update_page
+from benchmarks.results import Record, Run, load_runs, new_run
+from benchmarks.settings import Settings
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+PAGE = "Head.\n" + "".join(
+    f"<!-- benchmarks: {name} -->\nold\n<!-- end -->\nTail of {name}.\n"
+    for name in ("goals", "fit-threads-2", "fit-threads-1", "memory", "import")
+)
+
+
+@pytest.fixture
+def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with tiny stand-ins of three data sets."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    n = 300
+    age = rng.normal(size=n)
+    age[:5] = np.nan
+    adult = pd.DataFrame(
+        {
+            "age": age,
+            "job": pd.Categorical(rng.choice(["baker", "clerk", "smith"], n)),
+            "split": np.where(np.arange(n) < 200, "train", "test"),
+            "target": rng.integers(0, 2, n),
+        }
+    )
+    adult.loc[7, "job"] = None
+    adult.to_parquet(folder / "adult.parquet")
+    flights = pd.DataFrame(
+        {"distance": age, "delay": rng.normal(size=n), "target": rng.integers(0, 2, n)}
+    )
+    flights.to_parquet(folder / "flights_3m.parquet")
+    pd.DataFrame({"length": age, "target": rng.normal(size=n)}).to_parquet(
+        folder / "abalone.parquet"
+    )
+    monkeypatch.setenv(datasets.FOLDER_VARIABLE, str(folder))
+    return folder
+
+
+def test_official_split_codes_and_missing_values(data_folder: Path) -> None:
+    data = datasets.load("adult")
+    assert data.X_train.shape == (200, 2)
+    assert data.X_test.shape == (100, 2)
+    assert data.X_train.dtype == np.float32
+    assert np.isnan(data.X_train[:5, 0]).all()
+    assert np.isnan(data.X_train[7, 1])
+    assert set(np.unique(data.X_test[:, 1])) == {0.0, 1.0, 2.0}
+
+
+def test_leaking_column_is_dropped_and_half_the_rows_test(data_folder: Path) -> None:
+    data = datasets.load("flights_3m")
+    assert data.X_train.shape == data.X_test.shape == (150, 1)
+    np.testing.assert_array_equal(data.X_train, datasets.load("flights_3m").X_train)
+
+
+def test_no_folder_is_a_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(datasets.FOLDER_VARIABLE, str(tmp_path / "nowhere"))
+    with pytest.raises(DataNotFoundError, match="GRAFTBOOST_DATA"):
+        datasets.load("adult")
+    assert main(["fit", "--data", "adult", "--libraries", "sklearn"]) == 2
+    assert "Parquet" in capsys.readouterr().err
+
+
+def test_missing_file_is_named_before_anything_runs(
+    data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    call = ["fit", "--data", "adult,letter", "--libraries", "sklearn", "--output", str(output)]
+    assert main(call) == 2
+    assert "letter.parquet" in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_unknown_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["fit", "--data", "iris"])
+    assert "'iris' is none of adult" in capsys.readouterr().err
+
+
+def test_higgs_shaped_is_the_same_each_time() -> None:
+    one, two = datasets.higgs_shaped(900, 100), datasets.higgs_shaped(900, 100)
+    assert one.X_train.shape == (900, 28)
+    assert one.X_train.dtype == np.float32
+    assert 0.3 < one.y_train.mean() < 0.7
+    np.testing.assert_array_equal(one.X_test, two.X_test)
+    np.testing.assert_array_equal(one.y_train, two.y_train)
+
+
+def test_scores_of_a_classifier() -> None:
+    X = np.zeros((2, 1), dtype=np.float32)
+    data = Dataset("two rows", "classification", X, np.array([0, 1]), X, np.array([0, 1]))
+    result = scores(data, np.array([[0.5, 0.5], [1.0, 0.0]]))
+    assert result["error"] == 0.5
+    floor = np.finfo(np.float32).eps
+    assert result["log_loss"] == pytest.approx((np.log(2) - np.log(floor)) / 2)
+
+
+class _Constant:
+    """Predicts the same for every row; fit runs what it is given."""
+
+    def __init__(self, at_fit: Callable[[], object]) -> None:
+        self.at_fit = at_fit
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> _Constant:
+        self.at_fit()
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return np.zeros(len(X))
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        return np.full((len(X), 2), 0.5)
+
+
+class _Made(Library):
+    module = distribution = "json"
+
+    def __init__(self, name: str, at_fit: Callable[[], object]) -> None:
+        self.name = self.title = name  # type: ignore[misc]
+        self.at_fit = at_fit
+
+    def model(self, task: Task, settings: Settings) -> Any:
+        return _Constant(self.at_fit)
+
+
+def _tiny() -> Dataset:
+    X = np.zeros((4, 1), dtype=np.float32)
+    y = np.array([0, 1, 0, 1])
+    return Dataset("tiny", "classification", X, y, X, y)
+
+
+def _ignore(line: str) -> None:
+    pass
+
+
+def test_libraries_take_turns_and_a_failure_stops_only_its_own() -> None:
+    calls: list[str] = []
+
+    def fail() -> None:
+        raise ValueError("no such thing")
+
+    a, b = _Made("A", lambda: calls.append("A")), _Made("B", lambda: calls.append("B"))
+    records = measure(_tiny(), [a, _Made("bad", fail), b], Settings(), 2, _ignore)
+    assert calls == ["A", "A", "B", "B", "A", "B"]  # each warms up once, just before its first turn
+    assert records[1].failure == "ValueError: no such thing"
+    assert len(records[2].samples["fit_seconds"]) == 2
+    assert records[0].samples["error"] == [0.5]
+
+
+@pytest.mark.skipif(not memory.available(), reason="needs /proc/self/clear_refs")
+def test_memory_that_a_fit_gave_back_still_counts(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", np.zeros((10, 1), dtype=np.float32))
+    np.save(tmp_path / "y.npy", np.zeros(10))
+    megabytes = 64
+    library = _Made("made", lambda: np.ones(megabytes * 2**17))  # freed as soon as made
+    peak = memory.peak_above_input(library, tmp_path, "regression", Settings())
+    assert 0.9 * megabytes * 2**20 < peak < 2 * megabytes * 2**20
+
+
+def _run_with(fit_seconds: dict[str, tuple[float, float]]) -> Run:
+    """A fit run of graftboost and LightGBM with given seconds, by data set."""
+    run = new_run("fit", "python -m benchmarks fit", [], Settings(), 2)
+    for name, seconds in fit_seconds.items():
+        for library, best in zip(("graftboost", "lightgbm"), seconds, strict=True):
+            record = Record(name, library)
+            record.samples = {"fit_seconds": [best + 1, best], "log_loss": [best]}
+            run.records.append(record)
+    return run
+
+
+def test_table_and_goals_say_what_was_measured() -> None:
+    run = _run_with({"adult": (0.5, 1.0), "letter": (1.02, 1.0)})
+    text = as_markdown(run)
+    assert "| adult | **0.50** (0.5 s) | 1 (1 s) |" in text
+    assert "python -m benchmarks fit" in text
+    verdicts = {goal.what: goal.verdict() for goal in goals({run.name: run})}
+    assert (
+        verdicts["fit time to LightGBM's, two threads"] == "no: 1.02 (letter), on 2 of 8 data sets"
+    )
+    assert verdicts["fit time to LightGBM's, one thread"] == "not measured"
+    assert verdicts["log loss above LightGBM's, on average"].startswith("yes: -24.0%")
+    assert "+2.0% at worst (letter)" in summary(run)
+
+
+def test_geometric_mean_of_ratios() -> None:
+    assert geometric_mean([4.0, 0.25]) == pytest.approx(1.0)
+
+
+def test_runs_survive_saving(tmp_path: Path) -> None:
+    run = _run_with({"adult": (0.5, 1.0)})
+    run.save(tmp_path)
+    assert load_runs(tmp_path) == {"fit-threads-2": run}
+
+
+def test_page_without_markers_is_a_clear_error(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("Nothing here.")
+    with pytest.raises(PageNotFoundError, match="benchmarks: goals"):
+        update_page(page, {})
+    assert page.read_text() == "Nothing here."
+
+
+def test_the_whole_tool(
+    data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, page = tmp_path / "out", tmp_path / "page.md"
+    page.write_text(PAGE)
+    common = ["--libraries", "graftboost,sklearn", "--threads", "1", "--repeats", "1"]
+    common += ["--output", str(output)]
+    assert main(["fit", "--data", "adult,abalone", *common]) == 0
+    assert main(["memory", "--data", "abalone", *common]) == 0
+    assert main(["import", *common]) == 0
+    printed = capsys.readouterr().out
+    assert "scikit-learn" in printed
+
+    stored = json.loads((output / "fit-threads-1.json").read_text())
+    of_sklearn = [r for r in stored["records"] if r["library"] == "sklearn"]
+    assert [r["data"] for r in of_sklearn] == ["adult", "abalone"]
+    assert {"fit_seconds", "predict_seconds", "error", "log_loss"} == set(of_sklearn[0]["samples"])
+    assert {"fit_seconds", "predict_seconds", "squared_error"} == set(of_sklearn[1]["samples"])
+    assert (output / "fit-threads-1.md").read_text().strip() in printed
+
+    assert main(["report", "--output", str(output), "--page", str(page)]) == 0
+    text = page.read_text()
+    assert text.startswith("Head.\n")
+    assert text.count("old") == 1  # two threads: not measured, so its section stays
+    assert all(
+        f"Tail of {name}." in text for name in ("goals", "fit-threads-1", "memory", "import")
+    )
+    assert "python -m benchmarks fit --data adult,abalone" in text
+    assert str(tmp_path) not in text
+
+
+@pytest.mark.parametrize("library", LIBRARIES.values(), ids=list(LIBRARIES))
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_every_installed_library_takes_the_settings(library: Library, task: Task) -> None:
+    try:
+        library.load()
+    except ImportError:
+        pytest.skip(f"{library.name} is not installed")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2)).astype(np.float32)
+    y = (X[:, 0] > 0).astype(np.int64) if task == "classification" else X[:, 0].astype(np.float64)
+    settings = Settings(iterations=3, threads=1)
+    data = Dataset("made", task, X, y, X, y)
+    (record,) = measure(data, [library], settings, 1, _ignore)
+    assert record.failure is None
+    assert library.version() != "unknown"
