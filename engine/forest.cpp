@@ -97,7 +97,10 @@ std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap> bins, const Sa
   for (std::size_t r = 0; r < sample.weight.size(); ++r) {
     rows.weight[r] = weight_on_grid(forest.loss, sample.weight[r]);
   }
-  if (!rows.weight.empty()) forest.loss.least_hessian *= mean_weight(forest.loss, rows.weight);
+  // Weights of one and more say how often a row counts, smaller ones only how much beside others.
+  if (!rows.weight.empty()) {
+    forest.loss.least_hessian *= std::min(1.0, mean_weight(forest.loss, rows.weight));
+  }
   forest.base_scores = forest.loss.base_scores({rows.target.data(), rows.target.size()},
                                                {rows.weight.data(), rows.weight.size()});
 

@@ -61,8 +61,9 @@ void record_squared(const std::int32_t* target, const double* score, Gradient* o
 double Loss::leaf_value(const Totals& sums, double learning_rate, double l2) const {
   const double g = static_cast<double>(sums.g) * gradient_unit();
   const double h = static_cast<double>(sums.h) * hessian_unit() + l2;
-  if (!(h >= least_hessian)) return 0;
-  return on_leaf_grid(-(g / h) * (learning_rate * class_factor()));
+  if (!(h > 0)) return 0;
+  const double step = std::clamp(-(g / h), -largest_step(), largest_step());
+  return on_leaf_grid(step * (learning_rate * class_factor()));
 }
 
 std::vector<double> Loss::base_scores(std::span<const std::int32_t> targets,

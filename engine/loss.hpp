@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -24,7 +24,7 @@ struct Loss {
   double centre = 0;         // squared error: target = centre + scale * (number on the grid)
   double scale = 1;          //   a power of two
   double weight_unit = 1;    // a power of two: weight = weight_unit * (integer weight)
-  double least_hessian = 1e-3;  // a side of a split needs so much, and a leaf: below, it is rounding
+  double least_hessian = 0.1;  // what a side of a split needs
 
   static constexpr int probability_bits = 20;
   static constexpr int target_bits = 24;
@@ -62,6 +62,12 @@ struct Loss {
   // The paper's (K - 1) / K for softmax; one tree for two classes takes the whole step.
   double class_factor() const {
     return kind == LossKind::softmax ? (n_classes - 1.0) / n_classes : 1.0;
+  }
+  // A Newton step is longest where it is least sure: rows of a rare class that were given no chance
+  // have a large gradient and next to no hessian. LogitBoost has always capped it; without the cap a
+  // few such leaves undo hundreds of trees.
+  double largest_step() const {
+    return kind == LossKind::squared ? std::numeric_limits<double>::infinity() : 4;
   }
   double leaf_value(const Totals& sums, double learning_rate, double l2) const;
 

@@ -26,7 +26,7 @@ struct SplitParams {
   double gradient_unit = 1;
   double hessian_unit = 1;
   double l2 = 0;
-  double least_hessian = 1e-3;
+  double least_hessian = 0;
   std::int64_t min_samples_leaf = 1;
   std::int64_t largest_contribution = 1;  // no row adds more to a sum of g or of h
 };

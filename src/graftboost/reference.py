@@ -174,7 +174,7 @@ class Loss:
     centre: float = 0.0
     scale: float = 1.0
     weight_unit: float = 1.0
-    least_hessian: float = 1e-3
+    least_hessian: float = 0.1
 
     @property
     def n_scores(self) -> int:
@@ -220,11 +220,13 @@ class Loss:
         return Sums(gradient * weight, hessian * weight, int(weight != 0))
 
     def leaf_value(self, sums: Sums, learning_rate: float, l2: float) -> float:
-        """A Newton step, shrunk; a function of the sums alone."""
+        """A Newton step, capped and shrunk; a function of the sums alone."""
         g = float(sums.g) * self.gradient_unit
         h = float(sums.h) * self.hessian_unit + l2
         factor = (self.n_classes - 1.0) / self.n_classes if self.kind == "softmax" else 1.0
-        return on_leaf_grid(-(g / h) * (learning_rate * factor)) if h >= self.least_hessian else 0.0
+        limit = math.inf if self.kind == "squared" else 4.0
+        step = max(-limit, min(limit, -(g / h))) if h > 0 else 0.0
+        return on_leaf_grid(step * (learning_rate * factor))
 
     def base_scores(self, targets: Sequence[int], weights: Sequence[int]) -> list[float]:
         """Scores before the first tree."""
@@ -447,7 +449,7 @@ def fit(
         unit = the_loss.weight_unit
         weights = [0 if w == 0 else max(1, round(w / unit)) for w in sample_weight]
         mean = float(sum(weights)) / float(max(1, sum(w != 0 for w in weights))) * unit
-        the_loss = replace(the_loss, least_hessian=the_loss.least_hessian * mean)
+        the_loss = replace(the_loss, least_hessian=the_loss.least_hessian * min(1.0, mean))
     settings = Settings(
         tuple(features), the_loss, max_leaf_nodes, min_samples_leaf, learning_rate, l2_regularization
     )
