@@ -93,6 +93,7 @@ void archive(A& a, Feature& feature) {
   archive(a, feature.edges_single);
   archive(a, feature.common_code);
   archive(a, feature.common_share);
+  archive(a, feature.bundle);
 }
 
 template <class A>

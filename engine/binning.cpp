@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "array.hpp"
+#include "bundling.hpp"
 #include "parallel.hpp"
 
 namespace graftboost {
@@ -317,6 +318,7 @@ BinMap BinMap::fit(const Matrix<Value>& x, std::span<const RowId> ids,
                   [&](std::size_t begin, std::size_t end) {
                     fitter.fit_group(begin, std::span(features).subspan(begin, end - begin), given);
                   });
+  bundle_features(x, ids, params.seed, features);
   return BinMap(std::move(features));
 }
 

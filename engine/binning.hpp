@@ -31,6 +31,7 @@ struct Feature {
   std::vector<float> edges_single;  // the largest float not above each edge: the same cut for floats
   Code common_code = missing_code;  // the code most rows had at fit ...
   double common_share = 0;          // ... and how many of them: decides how the column is stored
+  std::int32_t bundle = -1;         // features of one bundle share a cell (see bundling.hpp)
 
   bool categorical() const { return n_categories != 0; }
   // Codes run from 0 to n_codes() - 1.

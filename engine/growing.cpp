@@ -10,9 +10,9 @@ namespace graftboost {
 namespace {
 
 // Below these sizes one thread is done before a second has started.
-constexpr std::size_t least_cells_to_share = 60'000;
-constexpr std::size_t least_rows_to_share = 20'000;
-constexpr std::size_t least_sums_to_share = 1'500;
+constexpr std::size_t least_cells_to_share = 8'000;
+constexpr std::size_t least_rows_to_share = 4'000;
+constexpr std::size_t least_sums_to_share = 500;
 
 }  // namespace
 
@@ -22,18 +22,15 @@ Grower<Sums>::Grower(const Rows& rows, const Loss& loss, const GrowingParams& pa
       loss_(loss),
       params_(params),
       n_threads_(n_threads),
-      cells_per_row_(rows.layout.narrow().size() + rows.layout.wide().size() + 1) {
+      cells_per_row_(rows.layout.cells_per_row() + 1) {
   const CodeLayout& layout = rows.layout;
-  for (const auto* features : {&layout.narrow(), &layout.wide(), &layout.sparse()}) {
-    feature_order_.insert(feature_order_.end(), features->begin(), features->end());
-  }
   // Two shares a thread, of about as many cells each.
   const bool share = n_threads > 1 && layout.histogram_size() >= least_sums_to_share;
   const std::size_t n_groups = share ? 2 * static_cast<std::size_t>(n_threads) : 1;
   std::size_t begin = 0, cells = 0;
-  for (std::size_t i = 0; i < feature_order_.size(); ++i) {
-    cells += layout[feature_order_[i]].n_codes;
-    if (cells * n_groups >= layout.histogram_size() || i + 1 == feature_order_.size()) {
+  for (std::size_t i = 0; i < layout.by_offset().size(); ++i) {
+    cells += layout[layout.by_offset()[i]].n_codes;
+    if (cells * n_groups >= layout.histogram_size() || i + 1 == layout.by_offset().size()) {
       feature_groups_.emplace_back(begin, i + 1);
       begin = i + 1, cells = 0;
     }
@@ -126,6 +123,15 @@ std::size_t Grower<Sums>::partition_block(const Test& test, std::size_t begin, s
     case CodeLayout::Kind::wide:
       run([&](Slot row, std::size_t) { return rows_.wide_codes(row)[place.position]; });
       break;
+    case CodeLayout::Kind::bundled:
+      if (!rows_.has_sparse()) {
+        run([&, cells = cells + place.position](Slot row, std::size_t i) {
+          __builtin_prefetch(cells + slots_.data()[i + slots_read_ahead] * row_bytes);
+          return place.bundled_code(cells[row * row_bytes]);
+        });
+        break;
+      }
+      [[fallthrough]];
     case CodeLayout::Kind::sparse:
       run([&](Slot row, std::size_t) { return rows_.code(row, test.feature); });
       break;
@@ -187,9 +193,9 @@ void Grower<Sums>::find_best(Tree& tree, NodeIndex smaller, NodeIndex larger,
   parallel(n_threads_, n_groups, [&](std::size_t group) {
     Sums* small_sums = growths_[at(smaller)].histogram.data();
     for (std::size_t i = feature_groups_[group].first; i < feature_groups_[group].second; ++i) {
-      const std::uint32_t feature = feature_order_[i];
+      const std::uint32_t feature = rows_.layout.by_offset()[i];
       const CodeLayout::Place& place = rows_.layout[feature];
-      if (place.kind == CodeLayout::Kind::sparse) {
+      if (place.counts_only_differing()) {
         complete(place, tree.nodes[at(smaller)].sums, small_sums);
       }
       enter(smaller, feature, best_small[group]);
@@ -254,8 +260,8 @@ void Grower<Sums>::split_leaf(Tree& tree, NodeIndex parent, const Contributions&
 // Every row is in one cell of each dense feature.
 template <class Sums>
 Totals Grower<Sums>::total_at_root(const Contributions& contributions) const {
-  const CodeLayout::Place& place = rows_.layout[feature_order_[0]];
-  if (place.kind == CodeLayout::Kind::sparse) return total_of(contributions, slots_of(0), n_threads_);
+  const CodeLayout::Place& place = rows_.layout[rows_.layout.by_offset()[0]];
+  if (place.counts_only_differing()) return total_of(contributions, slots_of(0), n_threads_);
   Totals sum;
   for (std::uint32_t c = 0; c < place.n_codes; ++c) {
     sum += Totals(growths_[0].histogram[place.offset + c]);

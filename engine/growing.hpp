@@ -61,8 +61,8 @@ class Grower {
   GrowingParams params_;
   int n_threads_;
   std::size_t cells_per_row_;
-  std::vector<std::uint32_t> feature_order_;  // as their cells lie in a histogram
-  std::vector<std::pair<std::size_t, std::size_t>> feature_groups_;  // shares of the split search
+  // Shares of the split search: ranges of layout.by_offset().
+  std::vector<std::pair<std::size_t, std::size_t>> feature_groups_;
 
   Array<Slot> slots_, left_scratch_, right_scratch_;
   std::size_t n_slots_ = 0;

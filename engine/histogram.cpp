@@ -31,17 +31,15 @@ template <std::size_t n_rows, class Sums>
 [[gnu::always_inline]] inline void add_dense(const Rows& rows, const Slot* slots,
                                              std::array<Sums, n_rows> sums, Sums* histogram) {
   const CodeLayout& layout = rows.layout;
-  std::array<const std::uint8_t*, n_rows> narrow;
-  for (std::size_t i = 0; i < n_rows; ++i) narrow[i] = rows.narrow_codes(slots[i]);
-  const std::uint32_t* offset = layout.narrow_offsets().data();
-  for (std::size_t j = 0, n = layout.narrow().size(); j < n; ++j) {
+  std::array<const std::uint8_t*, n_rows> bytes;
+  for (std::size_t i = 0; i < n_rows; ++i) bytes[i] = rows.narrow_codes(slots[i]);
+  const std::uint32_t* offset = layout.byte_offsets().data();
+  for (std::size_t j = 0, n = layout.n_bytes(); j < n; ++j) {
     Sums* cells = histogram + offset[j];
-    for (std::size_t i = 0; i < n_rows; ++i) cells[narrow[i][j]] += sums[i];
+    for (std::size_t i = 0; i < n_rows; ++i) cells[bytes[i][j]] += sums[i];
   }
-  if (layout.wide().empty()) return;
-  const std::size_t first = layout[layout.wide()[0]].position;
-  offset = layout.wide_offsets().data();
-  for (std::size_t j = 0, n = layout.wide().size(); j < n; ++j) {
+  offset = layout.word_offsets().data();
+  for (std::size_t j = 0, n = layout.n_words(), first = layout.first_word(); j < n; ++j) {
     Sums* cells = histogram + offset[j];
     for (std::size_t i = 0; i < n_rows; ++i) cells[rows.wide_codes(slots[i])[first + j]] += sums[i];
   }
@@ -50,7 +48,7 @@ template <std::size_t n_rows, class Sums>
 template <class Sums, bool weighted, bool squared>
 void accumulate_as(const Rows& rows, const Contributions& contributions,
                    std::span<const Slot> slots, Sums* histogram) {
-  const bool has_sparse = !rows.layout.sparse().empty();
+  const bool has_sparse = rows.has_sparse();
   const auto add_rows = [&]<std::size_t n_rows>(const Slot* from) {
     std::array<Sums, n_rows> sums;
     for (std::size_t i = 0; i < n_rows; ++i) {

@@ -25,8 +25,8 @@ struct Contributions {
   }
 };
 
-// Adds the rows to a histogram of layout.histogram_size() cells. Sparse features get only the cells
-// that differ from their common code: complete() does the rest. `rows` must be readable, with valid
+// Adds the rows to a histogram of layout.histogram_size() cells. Bundled and sparse features get only
+// the cells that differ from their common code: complete() does the rest. `rows` must be readable, with valid
 // slots, for `slots_read_ahead` elements past its end.
 inline constexpr std::size_t slots_read_ahead = 16;
 template <class Sums>
@@ -35,7 +35,7 @@ void accumulate(const Rows& rows, const Contributions& contributions, std::span<
 
 Totals total_of(const Contributions& contributions, std::span<const Slot> slots, int n_threads);
 
-// Fills the common code's cell of one sparse feature: the node's total less all other cells.
+// Fills the common code's cell of one such feature: the node's total less all other cells.
 template <class Sums>
 void complete(const CodeLayout::Place& place, const Totals& node, Sums* histogram) {
   Sums* cells = histogram + place.offset;

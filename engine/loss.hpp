@@ -75,7 +75,11 @@ struct Loss {
   std::vector<double> base_scores(std::span<const std::int32_t> targets,
                                   std::span<const Weight> weights) const;
 
-  // gradients[k][r] for rows [begin, end) from scores[k][r], both one array per tree of an iteration.
+  // The gradients of one row, one per tree of an iteration, from as many scores: by definition.
+  void record_row(std::int32_t target, std::span<const double> scores, Gradient* gradients) const;
+
+  // The same for rows [begin, end), faster: gradients[k][r] from scores[k][r], both one array per
+  // tree of an iteration.
   void record(std::span<const std::int32_t> targets, const std::vector<double*>& scores,
               const std::vector<Gradient*>& gradients, std::size_t begin, std::size_t end) const;
 

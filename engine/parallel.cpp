@@ -26,7 +26,7 @@ inline void relax() {
 
 // Tasks here last microseconds, and waking a sleeping thread costs tens of them: a worker looks for
 // the next job this many times before it goes to sleep.
-constexpr int spins_before_sleep = 4000;
+constexpr int spins_before_sleep = 8000;
 
 // One call of parallel(): the tasks are handed out by a shared counter.
 struct Job {

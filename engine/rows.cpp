@@ -1,23 +1,28 @@
 #include "rows.hpp"
 
 #include <algorithm>
+#include <utility>
 
+#include "bundling.hpp"
 #include "parallel.hpp"
 
 namespace graftboost {
 namespace {
 
-// What a histogram pays, in plain cells, for a cell that is stored because it differs, and for
-// looking at all whether a row has such cells.
-constexpr double sparse_cell_cost = 2.5;
+constexpr std::uint32_t most_narrow_codes = 256;
+
+// What looking for a row's sparse cells costs, in plain cells: below this nothing is stored sparsely.
 constexpr double sparse_row_cost = 8;
+
+// Rows encoded together: their raw values stay in cache while feature after feature is looked up.
+constexpr std::size_t rows_together = 256;
 
 // The features worth storing sparsely: those that save something, if together they save enough.
 std::vector<bool> choose_sparse(const BinMap& bins) {
   std::vector<bool> chosen(bins.n_features());
   double saved = 0;
   for (std::size_t f = 0; f < bins.n_features(); ++f) {
-    const double saving = 1 - sparse_cell_cost * (1 - bins[f].common_share);
+    const double saving = bins[f].bundle < 0 ? sparse_saving(bins[f]) : 0;
     chosen[f] = saving > 0;
     saved += std::max(saving, 0.0);
   }
@@ -25,99 +30,159 @@ std::vector<bool> choose_sparse(const BinMap& bins) {
   return chosen;
 }
 
-constexpr std::uint32_t most_narrow_codes = 256;
+// Encodes some rows of a table into Rows; entries that go into no cell are collected row by row.
+template <class Value>
+class BlockEncoder {
+ public:
+  BlockEncoder(const BinMap& bins, const Matrix<Value>& x, const CodeLayout& layout)
+      : bins_(bins), x_(x), layout_(layout) {}
 
-// Rows encoded together: their raw values stay in cache while feature after feature is looked up.
-constexpr std::size_t rows_together = 256;
+  // `cells` is where the first of the rows goes; count[i] becomes the entries of row begin + i.
+  std::vector<std::uint32_t> encode(std::size_t begin, std::size_t end, std::uint8_t* cells,
+                                    std::uint32_t* count) const {
+    std::vector<std::pair<std::size_t, std::uint32_t>> entries;  // (row, offset + code)
+    const std::size_t row_bytes = layout_.row_bytes();
+    for (std::size_t r = begin; r < end; ++r) std::fill_n(cells + (r - begin) * row_bytes, row_bytes, 0);
+    for (const std::uint32_t f : layout_.by_offset()) {
+      const CodeLayout::Place& place = layout_[f];
+      const Feature& feature = bins_[f];
+      const Value* from = x_.row(begin) + static_cast<std::ptrdiff_t>(f) * x_.column_stride;
+      const auto each_code = [&](auto&& use) {
+        for (std::size_t i = 0; i < end - begin; ++i) {
+          use(i, feature.code(from[static_cast<std::ptrdiff_t>(i) * x_.row_stride]));
+        }
+      };
+      switch (place.kind) {
+        case CodeLayout::Kind::narrow:
+          each_code([&](std::size_t i, Code code) {
+            cells[i * row_bytes + place.position] = static_cast<std::uint8_t>(code);
+          });
+          break;
+        case CodeLayout::Kind::wide:
+          each_code([&](std::size_t i, Code code) {
+            reinterpret_cast<std::uint16_t*>(cells + i * row_bytes)[place.position] = code;
+          });
+          break;
+        case CodeLayout::Kind::bundled:
+          each_code([&](std::size_t i, Code code) {
+            if (code == place.common_code) return;
+            std::uint8_t& byte = cells[i * row_bytes + place.position];
+            if (byte == 0) {
+              byte = static_cast<std::uint8_t>(place.base + code);
+            } else {
+              entries.emplace_back(i, place.offset + code);
+            }
+          });
+          break;
+        case CodeLayout::Kind::sparse:
+          each_code([&](std::size_t i, Code code) {
+            if (code != place.common_code) entries.emplace_back(i, place.offset + code);
+          });
+          break;
+      }
+    }
+    return sorted_by_row(std::move(entries), end - begin, count);
+  }
+
+ private:
+  static std::vector<std::uint32_t> sorted_by_row(
+      std::vector<std::pair<std::size_t, std::uint32_t>> entries, std::size_t n_rows,
+      std::uint32_t* count) {
+    std::sort(entries.begin(), entries.end());
+    std::fill_n(count, n_rows, 0);
+    std::vector<std::uint32_t> sorted;
+    for (const auto& [row, entry] : entries) {
+      ++count[row];
+      sorted.push_back(entry);
+    }
+    return sorted;
+  }
+
+  const BinMap& bins_;
+  const Matrix<Value>& x_;
+  const CodeLayout& layout_;
+};
 
 }  // namespace
 
 CodeLayout::CodeLayout(const BinMap& bins) : places_(bins.n_features()) {
   const std::vector<bool> sparse = choose_sparse(bins);
+  std::int32_t n_bundles = 0;
+  std::vector<std::uint32_t> narrow, wide, rest;
   for (std::uint32_t f = 0; f < places_.size(); ++f) {
     const Feature& feature = bins[f];
     places_[f].n_codes = feature.n_codes();
     places_[f].categorical = feature.categorical();
     places_[f].common_code = feature.common_code;
-    if (sparse[f]) {
-      sparse_.push_back(f);
-    } else if (feature.n_codes() <= most_narrow_codes) {
-      narrow_.push_back(f);
-    } else {
-      wide_.push_back(f);
+    n_bundles = std::max(n_bundles, feature.bundle + 1);
+    if (feature.bundle >= 0) continue;
+    (sparse[f] ? rest : feature.n_codes() <= most_narrow_codes ? narrow : wide).push_back(f);
+  }
+  for (const std::uint32_t f : narrow) {
+    byte_offsets_.push_back(static_cast<std::uint32_t>(histogram_size_));
+    place(f, Kind::narrow, n_bytes() - 1);
+  }
+  for (std::int32_t b = 0; b < n_bundles; ++b) {
+    const std::size_t offset = histogram_size_++;
+    byte_offsets_.push_back(static_cast<std::uint32_t>(offset));
+    for (std::uint32_t f = 0; f < places_.size(); ++f) {
+      if (bins[f].bundle == b) place(f, Kind::bundled, n_bytes() - 1, histogram_size_ - offset);
     }
   }
-  const auto place = [&](const std::vector<std::uint32_t>& features, Kind kind, std::size_t first) {
-    for (std::uint32_t i = 0; i < features.size(); ++i) {
-      Place& p = places_[features[i]];
-      p.kind = kind;
-      p.offset = static_cast<std::uint32_t>(histogram_size_);
-      p.position = static_cast<std::uint32_t>(first) + i;
-      histogram_size_ += p.n_codes;
-      if (kind == Kind::narrow) narrow_offsets_.push_back(p.offset);
-      if (kind == Kind::wide) wide_offsets_.push_back(p.offset);
-    }
-  };
-  const std::size_t narrow_words = (narrow_.size() + 1) / 2;  // wide codes start on an even byte
-  place(narrow_, Kind::narrow, 0);
-  place(wide_, Kind::wide, narrow_words);
-  place(sparse_, Kind::sparse, 0);
-  row_bytes_ = wide_.empty() ? narrow_.size() : 2 * (narrow_words + wide_.size());
+  for (const std::uint32_t f : wide) {
+    word_offsets_.push_back(static_cast<std::uint32_t>(histogram_size_));
+    place(f, Kind::wide, first_word() + n_words() - 1);
+  }
+  for (const std::uint32_t f : rest) place(f, Kind::sparse, 0);
+  row_bytes_ = wide.empty() ? n_bytes() : 2 * (first_word() + n_words());
+}
+
+void CodeLayout::place(std::uint32_t feature, Kind kind, std::size_t position, std::size_t base) {
+  Place& p = places_[feature];
+  p.kind = kind;
+  p.offset = static_cast<std::uint32_t>(histogram_size_);
+  p.position = static_cast<std::uint32_t>(position);
+  p.base = static_cast<std::uint32_t>(base);
+  histogram_size_ += p.n_codes;
+  by_offset_.push_back(feature);
 }
 
 template <class Value>
 void Rows::append_codes(const BinMap& bins, const Matrix<Value>& x, int n_threads) {
-  const std::size_t first = n_;
-  const std::size_t row_bytes = layout.row_bytes();
-  cells.resize((first + x.rows) * row_bytes);
-  const bool has_sparse = !layout.sparse().empty();
-  if (has_sparse) {
-    sparse_begin.resize(first + x.rows);
-    sparse_count.resize(first + x.rows);
-  }
-  const std::size_t n_blocks = (x.rows + rows_together - 1) / rows_together;
-  std::vector<std::vector<std::uint32_t>> block_entries(has_sparse ? n_blocks : 0);
-
+  const std::size_t first = n_, n_blocks = (x.rows + rows_together - 1) / rows_together;
+  cells.resize((first + x.rows) * layout.row_bytes());
+  Array<std::uint32_t> counts(x.rows);
+  std::vector<std::vector<std::uint32_t>> entries(n_blocks);
+  const BlockEncoder<Value> encoder(bins, x, layout);
   parallel_blocks(n_threads, x.rows, rows_together, [&](std::size_t begin, std::size_t end) {
-    const auto cell = [&](std::size_t r, std::uint32_t f) {
-      return x.row(r)[static_cast<std::ptrdiff_t>(f) * x.column_stride];
-    };
-    for (const std::uint32_t f : layout.narrow()) {
-      const Feature& feature = bins[f];
-      std::uint8_t* to = cells.data() + (first + begin) * row_bytes + layout[f].position;
-      for (std::size_t r = begin; r < end; ++r, to += row_bytes) {
-        *to = static_cast<std::uint8_t>(feature.code(cell(r, f)));
-      }
-    }
-    for (const std::uint32_t f : layout.wide()) {
-      const Feature& feature = bins[f];
-      auto* to = reinterpret_cast<std::uint16_t*>(cells.data() + (first + begin) * row_bytes) +
-                 layout[f].position;
-      for (std::size_t r = begin; r < end; ++r, to += row_bytes / 2) *to = feature.code(cell(r, f));
-    }
-    if (!has_sparse) return;
-    auto& entries = block_entries[begin / rows_together];
-    for (std::size_t r = begin; r < end; ++r) {
-      const std::size_t before = entries.size();
-      for (const std::uint32_t f : layout.sparse()) {
-        const Code code = bins[f].code(cell(r, f));
-        if (code != layout[f].common_code) entries.push_back(layout[f].offset + code);
-      }
-      sparse_count[first + r] = static_cast<std::uint32_t>(entries.size() - before);
-    }
+    std::uint8_t* to = cells.data() + (first + begin) * layout.row_bytes();
+    entries[begin / rows_together] = encoder.encode(begin, end, to, counts.data() + begin);
   });
-
-  std::uint64_t at = sparse_entries.size();
-  for (const auto& entries : block_entries) {
-    const std::size_t old_size = sparse_entries.size();
-    sparse_entries.resize(old_size + entries.size());
-    std::copy(entries.begin(), entries.end(), sparse_entries.begin() + old_size);
-  }
-  for (std::size_t r = 0; has_sparse && r < x.rows; ++r) {
-    sparse_begin[first + r] = at;
-    at += sparse_count[first + r];
-  }
   n_ = first + x.rows;
+
+  std::size_t n_entries = 0;
+  for (const auto& block : entries) n_entries += block.size();
+  if (n_entries == 0 && !has_sparse()) return;
+  if (!has_sparse()) {
+    sparse_begin.resize(first);
+    sparse_begin.fill(0);
+    sparse_count.resize(first);
+    sparse_count.fill(0);
+  }
+  std::uint64_t at = sparse_entries.size();
+  sparse_begin.resize(n_);
+  sparse_count.resize(n_);
+  for (std::size_t r = 0; r < x.rows; ++r) {
+    sparse_begin[first + r] = at;
+    sparse_count[first + r] = counts[r];
+    at += counts[r];
+  }
+  std::uint64_t to = sparse_entries.size();
+  sparse_entries.resize(at);
+  for (const auto& block : entries) {
+    std::copy(block.begin(), block.end(), sparse_entries.begin() + to);
+    to += block.size();
+  }
 }
 
 template void Rows::append_codes(const BinMap&, const Matrix<float>&, int);

@@ -14,22 +14,38 @@ namespace graftboost {
 
 // Where the codes of each feature are kept, and where its sums lie in a histogram.
 //
-//   narrow   one byte a cell       features with at most 256 codes
-//   wide     two bytes a cell      the others
-//   sparse   only cells that differ from the feature's common code
+//   narrow    one byte a cell       features with at most 256 codes
+//   wide      two bytes a cell      the others
+//   bundled   one byte for several  features that hardly ever differ from their common codes together
+//   sparse    only cells that differ from the feature's common code
 //
-// A row's narrow and wide codes lie side by side, so that a histogram touches one or two cache lines
-// a row. Many one-hot columns cost as much as the ones they hold, not as the columns there are.
+// A row's narrow, bundled and wide codes lie side by side, so that a histogram touches one or two
+// cache lines a row. Forty one-hot columns are one byte, and cost a histogram one addition a row:
+// the features of a bundle have their sums one after the other behind a cell for "none differs", so
+// that the shared byte is a place among them.
+//
+//     byte            0     1 2 3   4 5 6   ...
+//     sums          [none][ f_1  ][ f_2  ][ ... ]
+//     histogram      ^ bundle's offset      f_2's code 1 is byte 5
 class CodeLayout {
  public:
-  enum class Kind : std::uint8_t { narrow, wide, sparse };
+  enum class Kind : std::uint8_t { narrow, wide, bundled, sparse };
   struct Place {
     Kind kind = Kind::narrow;
     std::uint32_t offset = 0;    // of the feature's sums in a histogram; code c is at offset + c
     std::uint32_t n_codes = 0;
-    std::uint32_t position = 0;  // byte of the row (narrow), 16-bit word of the row (wide)
+    std::uint32_t position = 0;  // byte of the row (narrow, bundled), 16-bit word of the row (wide)
+    std::uint32_t base = 0;      // bundled: the byte of code 0
     Code common_code = missing_code;
     bool categorical = false;
+
+    // Whether counting leaves the common code's cell to complete().
+    bool counts_only_differing() const { return kind == Kind::bundled || kind == Kind::sparse; }
+    // Bundled: the code that the shared byte says.
+    Code bundled_code(std::uint8_t byte) const {
+      const std::uint32_t code = byte - base;
+      return code < n_codes ? static_cast<Code>(code) : common_code;
+    }
   };
 
   CodeLayout() = default;
@@ -39,23 +55,28 @@ class CodeLayout {
   std::size_t n_features() const { return places_.size(); }
   std::size_t histogram_size() const { return histogram_size_; }
   std::size_t row_bytes() const { return row_bytes_; }
-  // Features of a kind, in the order of their cells in a row.
-  const std::vector<std::uint32_t>& narrow() const { return narrow_; }
-  const std::vector<std::uint32_t>& wide() const { return wide_; }
-  const std::vector<std::uint32_t>& sparse() const { return sparse_; }
-  // Histogram offsets of the narrow and wide features, in that same order.
-  const std::vector<std::uint32_t>& narrow_offsets() const { return narrow_offsets_; }
-  const std::vector<std::uint32_t>& wide_offsets() const { return wide_offsets_; }
+  std::size_t n_bytes() const { return byte_offsets_.size(); }       // narrow features and bundles
+  std::size_t n_words() const { return word_offsets_.size(); }       // wide features
+  std::size_t cells_per_row() const { return n_bytes() + n_words(); }
+  std::size_t first_word() const { return (n_bytes() + 1) / 2; }     // wide codes start on an even byte
+  // Histogram offsets of a row's bytes and words, in their order.
+  const std::vector<std::uint32_t>& byte_offsets() const { return byte_offsets_; }
+  const std::vector<std::uint32_t>& word_offsets() const { return word_offsets_; }
+  // Features in the order of their sums.
+  const std::vector<std::uint32_t>& by_offset() const { return by_offset_; }
 
  private:
+  void place(std::uint32_t feature, Kind kind, std::size_t position, std::size_t base = 0);
+
   std::vector<Place> places_;
-  std::vector<std::uint32_t> narrow_, wide_, sparse_, narrow_offsets_, wide_offsets_;
+  std::vector<std::uint32_t> by_offset_, byte_offsets_, word_offsets_;
   std::size_t histogram_size_ = 0;
   std::size_t row_bytes_ = 0;
 };
 
 // Owns everything that is kept of a row but what it put into the trees. Slot i of every array is the
-// same row. `weight` is empty while all rows weigh one.
+// same row. `weight` is empty while all rows weigh one, and the sparse arrays are while no row has an
+// entry: a cell of a sparse feature that differs, or one that did not fit into its bundle's byte.
 struct Rows {
   CodeLayout layout;
   Array<std::uint8_t> cells;                  // row_bytes() a row
@@ -76,6 +97,7 @@ struct Rows {
   const std::uint16_t* wide_codes(Slot row) const {
     return reinterpret_cast<const std::uint16_t*>(narrow_codes(row));
   }
+  bool has_sparse() const { return !sparse_begin.empty(); }
   std::span<const std::uint32_t> sparse_codes(Slot row) const {
     return {sparse_entries.data() + sparse_begin[row], sparse_count[row]};
   }
@@ -91,8 +113,13 @@ inline Code Rows::code(Slot row, std::uint32_t feature) const {
       return narrow_codes(row)[place.position];
     case CodeLayout::Kind::wide:
       return wide_codes(row)[place.position];
-    case CodeLayout::Kind::sparse:
+    case CodeLayout::Kind::bundled: {
+      const Code code = place.bundled_code(narrow_codes(row)[place.position]);
+      if (code != place.common_code || !has_sparse()) return code;
       break;
+    }
+    case CodeLayout::Kind::sparse:
+      if (!has_sparse()) return place.common_code;
   }
   for (const std::uint32_t entry : sparse_codes(row)) {
     if (entry - place.offset < place.n_codes) return static_cast<Code>(entry - place.offset);

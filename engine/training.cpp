@@ -122,24 +122,23 @@ class Booster {
     return outside;
   }
 
-  // Writes every row's leaf and adds the leaf's value to its score.
+  // Writes every row's leaf, then adds the leaves' values to the scores in a walk of its own: the ids
+  // are written here and there but fit in cache, the scores would not.
   template <class LeafId>
   void place_rows(const Tree& tree, const Grower<Sums>& grower, const std::vector<Slot>& outside,
                   LeafId* leaf_ids, double* scores, int n_threads) {
     const std::vector<NodeIndex> leaf_nodes = tree.leaf_nodes();
     parallel(n_threads, leaf_nodes.size(), [&](std::size_t leaf) {
-      const double value = tree.nodes[static_cast<std::size_t>(leaf_nodes[leaf])].value;
-      for (const Slot row : grower.slots_of(leaf_nodes[leaf])) {
-        leaf_ids[row] = static_cast<LeafId>(leaf);
-        scores[row] += value;
-      }
+      for (const Slot row : grower.slots_of(leaf_nodes[leaf])) leaf_ids[row] = static_cast<LeafId>(leaf);
     });
     for (const Slot row : outside) {
-      const Node& leaf = tree.nodes[static_cast<std::size_t>(
-          tree.route([&](std::uint32_t f) { return forest_.rows.code(row, f); }))];
-      leaf_ids[row] = static_cast<LeafId>(leaf.leaf);
-      scores[row] += leaf.value;
+      const NodeIndex leaf = tree.route([&](std::uint32_t f) { return forest_.rows.code(row, f); });
+      leaf_ids[row] = static_cast<LeafId>(tree.nodes[static_cast<std::size_t>(leaf)].leaf);
     }
+    const std::vector<double> values = tree.leaf_values();
+    parallel_blocks(n_threads, forest_.rows.size(), rows_together, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t r = begin; r < end; ++r) scores[r] += values[leaf_ids[r]];
+    });
   }
 
   Forest& forest_;
