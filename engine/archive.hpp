@@ -43,7 +43,8 @@ class ByteReader {
 
   template <class T>
   ByteReader& plain(T* values, std::size_t n) {
-    if (n > left_ / sizeof(T)) throw std::invalid_argument("state: the bytes of the model end too early");
+    if (n > left_ / sizeof(T))
+      throw std::invalid_argument("state: the bytes of the model end too early");
     if (n != 0) std::memcpy(static_cast<void*>(values), at_, n * sizeof(T));
     at_ += n * sizeof(T);
     left_ -= n * sizeof(T);

@@ -40,13 +40,15 @@ decltype(auto) with_values(const Table& x, Use&& use) {
 }
 
 template <class T>
-std::span<const T> view(const std::optional<nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>>& a) {
+std::span<const T> view(
+    const std::optional<nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>>& a) {
   return a ? std::span<const T>(a->data(), a->size()) : std::span<const T>();
 }
 
 // Gives numpy the memory of a vector.
 template <class T, std::size_t N>
-nb::ndarray<nb::numpy, T, nb::ndim<N>> to_numpy(std::vector<T> values, const std::array<std::size_t, N>& shape) {
+nb::ndarray<nb::numpy, T, nb::ndim<N>> to_numpy(std::vector<T> values,
+                                                const std::array<std::size_t, N>& shape) {
   auto* owned = new std::vector<T>(std::move(values));
   nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return nb::ndarray<nb::numpy, T, nb::ndim<N>>(owned->data(), N, shape.data(), owner);
@@ -85,16 +87,16 @@ class Watch {
   std::chrono::steady_clock::time_point last_look_ = std::chrono::steady_clock::now();
 };
 
-std::shared_ptr<gb::BinMap> fit_bins(const Table& x, const std::optional<Integers>& row_ids,
-                                     const std::vector<std::uint32_t>& n_categories, int max_bins,
-                                     double split_sample, bool width,
-                                     const std::vector<std::optional<std::vector<double>>>& bin_edges,
-                                     std::uint64_t seed, int n_threads) {
+std::shared_ptr<gb::BinMap> fit_bins(
+    const Table& x, const std::optional<Integers>& row_ids,
+    const std::vector<std::uint32_t>& n_categories, int max_bins, double split_sample, bool width,
+    const std::vector<std::optional<std::vector<double>>>& bin_edges, std::uint64_t seed,
+    int n_threads) {
   const gb::BinningParams params{max_bins, split_sample, width, seed};
   return with_values(x, [&](const auto& values) {
     nb::gil_scoped_release release;
-    return std::make_shared<gb::BinMap>(
-        gb::BinMap::fit(values, view<std::int64_t>(row_ids), n_categories, bin_edges, params, n_threads));
+    return std::make_shared<gb::BinMap>(gb::BinMap::fit(
+        values, view<std::int64_t>(row_ids), n_categories, bin_edges, params, n_threads));
   });
 }
 
@@ -115,15 +117,17 @@ struct Arguments {
 
 template <class Value>
 std::unique_ptr<gb::Forest> fit_values(const Arguments& a, Watch& watch) {
-  const gb::Sample<Value> sample{matrix<Value>(a.x), view<double>(a.y), view<double>(a.weight), view<std::int64_t>(a.row_ids)};
+  const gb::Sample<Value> sample{matrix<Value>(a.x), view<double>(a.y), view<double>(a.weight),
+                                 view<std::int64_t>(a.row_ids)};
   gb::Sample<Value> validation;
   if (a.x_val) {
-    if (a.x_val->dtype() != a.x.dtype()) throw nb::type_error("X_val: expected the same dtype as X");
+    if (a.x_val->dtype() != a.x.dtype())
+      throw nb::type_error("X_val: expected the same dtype as X");
     validation = {matrix<Value>(*a.x_val), view<double>(a.y_val), view<double>(a.weight_val), {}};
   }
   nb::gil_scoped_release release;
-  return gb::Forest::fit(a.bins, sample, a.kind, a.n_classes, a.params, a.x_val ? &validation : nullptr,
-                         a.stopping, std::ref(watch), a.n_threads);
+  return gb::Forest::fit(a.bins, sample, a.kind, a.n_classes, a.params,
+                         a.x_val ? &validation : nullptr, a.stopping, std::ref(watch), a.n_threads);
 }
 
 std::unique_ptr<gb::Forest> fit_forest(const Arguments& arguments, nb::object on_iteration) {
@@ -132,18 +136,20 @@ std::unique_ptr<gb::Forest> fit_forest(const Arguments& arguments, nb::object on
                                                    : fit_values<double>(arguments, watch);
 }
 
-nb::ndarray<nb::numpy, double, nb::ndim<2>> raw_scores(const gb::Forest& forest, const Table& x, int n_threads,
-                                                       int first, int last) {
+nb::ndarray<nb::numpy, double, nb::ndim<2>> raw_scores(const gb::Forest& forest, const Table& x,
+                                                       int n_threads, int first, int last) {
   const auto k = static_cast<std::size_t>(forest.trees_per_iteration());
   std::vector<double> scores(x.shape(0) * k);
   with_values(x, [&](const auto& values) {
     nb::gil_scoped_release release;
-    forest.add_scores(values, first, last < 0 ? forest.n_iterations() : last, scores.data(), n_threads);
+    forest.add_scores(values, first, last < 0 ? forest.n_iterations() : last, scores.data(),
+                      n_threads);
   });
   return to_numpy<double, 2>(std::move(scores), {x.shape(0), k});
 }
 
-nb::ndarray<nb::numpy, std::int32_t, nb::ndim<2>> apply(const gb::Forest& forest, const Table& x, int n_threads) {
+nb::ndarray<nb::numpy, std::int32_t, nb::ndim<2>> apply(const gb::Forest& forest, const Table& x,
+                                                        int n_threads) {
   std::vector<std::int32_t> ids(x.shape(0) * forest.trees.size());
   with_values(x, [&](const auto& values) {
     nb::gil_scoped_release release;
@@ -177,7 +183,8 @@ nb::dict describe_tree(const gb::Forest& forest, std::size_t t) {
 }
 
 const gb::TreeState& state_of(const gb::Forest& forest, std::size_t t) {
-  if (t >= forest.states.size()) throw nb::index_error("t: there is no such tree, or the model is not updatable");
+  if (t >= forest.states.size())
+    throw nb::index_error("t: there is no such tree, or the model is not updatable");
   return forest.states[t];
 }
 
@@ -192,29 +199,38 @@ NB_MODULE(_engine, m) {
   m.doc() = "The C++ engine of graftboost.";
 
   nb::class_<gb::BinMap>(m, "BinMap", "How raw values become codes. Never changes once fitted.")
-      .def_static("fit", &fit_bins, "X"_a, "row_ids"_a.none(), "n_categories"_a, "max_bins"_a, "split_sample"_a,
-                  "width"_a, "bin_edges"_a, "seed"_a, "n_threads"_a)
+      .def_static("fit", &fit_bins, "X"_a, "row_ids"_a.none(), "n_categories"_a, "max_bins"_a,
+                  "split_sample"_a, "width"_a, "bin_edges"_a, "seed"_a, "n_threads"_a)
       .def_prop_ro("n_features", &gb::BinMap::n_features)
-      .def("edges", [](const gb::BinMap& b, std::size_t f) { return to_numpy(b[f].edges); }, "feature"_a,
-           "Ascending edges; a value at or below an edge lies left of it.")
-      .def("n_categories", [](const gb::BinMap& b, std::size_t f) { return b[f].n_categories; }, "feature"_a)
-      .def("n_codes", [](const gb::BinMap& b, std::size_t f) { return b[f].n_codes(); }, "feature"_a)
-      .def("encode", [](const gb::BinMap& b, const Table& x) {
-             std::vector<gb::Code> codes;
-             with_values(x, [&](const auto& values) {
-               for (std::size_t r = 0; r < values.rows; ++r) {
-                 for (std::size_t f = 0; f < values.columns; ++f) codes.push_back(b[f].code(values.at(r, f)));
-               }
-             });
-             return to_numpy<gb::Code, 2>(std::move(codes), {x.shape(0), x.shape(1)});
-           }, "X"_a, "The code of every cell: 0 is missing, intervals and categories follow.")
-      .def("__getstate__", [](const gb::BinMap& b) {
-        std::vector<gb::Feature> features;
-        for (std::size_t f = 0; f < b.n_features(); ++f) features.push_back(b[f]);
-        gb::ByteWriter writer;
-        archive(writer, features);
-        return to_bytes(std::move(writer));
-      })
+      .def(
+          "edges", [](const gb::BinMap& b, std::size_t f) { return to_numpy(b[f].edges); },
+          "feature"_a, "Ascending edges; a value at or below an edge lies left of it.")
+      .def(
+          "n_categories", [](const gb::BinMap& b, std::size_t f) { return b[f].n_categories; },
+          "feature"_a)
+      .def(
+          "n_codes", [](const gb::BinMap& b, std::size_t f) { return b[f].n_codes(); }, "feature"_a)
+      .def(
+          "encode",
+          [](const gb::BinMap& b, const Table& x) {
+            std::vector<gb::Code> codes;
+            with_values(x, [&](const auto& values) {
+              for (std::size_t r = 0; r < values.rows; ++r) {
+                for (std::size_t f = 0; f < values.columns; ++f)
+                  codes.push_back(b[f].code(values.at(r, f)));
+              }
+            });
+            return to_numpy<gb::Code, 2>(std::move(codes), {x.shape(0), x.shape(1)});
+          },
+          "X"_a, "The code of every cell: 0 is missing, intervals and categories follow.")
+      .def("__getstate__",
+           [](const gb::BinMap& b) {
+             std::vector<gb::Feature> features;
+             for (std::size_t f = 0; f < b.n_features(); ++f) features.push_back(b[f]);
+             gb::ByteWriter writer;
+             archive(writer, features);
+             return to_bytes(std::move(writer));
+           })
       .def("__setstate__", [](gb::BinMap& b, const nb::bytes& state) {
         gb::ByteReader reader(state.c_str(), state.size());
         std::vector<gb::Feature> features;
@@ -226,71 +242,105 @@ NB_MODULE(_engine, m) {
       .def_static(
           "fit",
           [](std::shared_ptr<gb::BinMap> bins, Table x, Doubles y, std::optional<Doubles> weight,
-             std::optional<Integers> row_ids, const std::string& loss, int n_classes, int n_estimators,
-             double learning_rate, int max_leaf_nodes, int min_samples_leaf, double l2_regularization,
-             double subsample, std::uint64_t seed, bool updatable, int n_threads, std::optional<Table> x_val,
-             std::optional<Doubles> y_val, std::optional<Doubles> weight_val, int n_iter_no_change, double tol,
+             std::optional<Integers> row_ids, const std::string& loss, int n_classes,
+             int n_estimators, double learning_rate, int max_leaf_nodes, int min_samples_leaf,
+             double l2_regularization, double subsample, std::uint64_t seed, bool updatable,
+             int n_threads, std::optional<Table> x_val, std::optional<Doubles> y_val,
+             std::optional<Doubles> weight_val, int n_iter_no_change, double tol,
              nb::object on_iteration) {
-            return fit_forest({std::move(bins), x, y, weight, row_ids, loss_kind(loss), n_classes,
-                               {n_estimators, learning_rate, max_leaf_nodes, min_samples_leaf, l2_regularization,
-                                subsample, seed, updatable},
-                               n_threads, x_val, y_val, weight_val, {n_iter_no_change, tol}},
+            return fit_forest({std::move(bins),
+                               x,
+                               y,
+                               weight,
+                               row_ids,
+                               loss_kind(loss),
+                               n_classes,
+                               {n_estimators, learning_rate, max_leaf_nodes, min_samples_leaf,
+                                l2_regularization, subsample, seed, updatable},
+                               n_threads,
+                               x_val,
+                               y_val,
+                               weight_val,
+                               {n_iter_no_change, tol}},
                               std::move(on_iteration));
           },
-          "bins"_a, "X"_a, "y"_a, "sample_weight"_a.none(), "row_ids"_a.none(), "loss"_a, "n_classes"_a,
-          "n_estimators"_a, "learning_rate"_a, "max_leaf_nodes"_a, "min_samples_leaf"_a, "l2_regularization"_a,
-          "subsample"_a, "seed"_a, "updatable"_a, "n_threads"_a, "X_val"_a = nb::none(), "y_val"_a = nb::none(),
-          "sample_weight_val"_a = nb::none(), "n_iter_no_change"_a = 0, "tol"_a = 0.0, "on_iteration"_a = nb::none())
-      .def_prop_ro("bins", [](const gb::Forest& f) { return std::const_pointer_cast<gb::BinMap>(f.bins); })
+          "bins"_a, "X"_a, "y"_a, "sample_weight"_a.none(), "row_ids"_a.none(), "loss"_a,
+          "n_classes"_a, "n_estimators"_a, "learning_rate"_a, "max_leaf_nodes"_a,
+          "min_samples_leaf"_a, "l2_regularization"_a, "subsample"_a, "seed"_a, "updatable"_a,
+          "n_threads"_a, "X_val"_a = nb::none(), "y_val"_a = nb::none(),
+          "sample_weight_val"_a = nb::none(), "n_iter_no_change"_a = 0, "tol"_a = 0.0,
+          "on_iteration"_a = nb::none())
+      .def_prop_ro("bins",
+                   [](const gb::Forest& f) { return std::const_pointer_cast<gb::BinMap>(f.bins); })
       .def_prop_ro("n_rows", [](const gb::Forest& f) { return f.rows.size(); })
       .def_prop_ro("n_trees", [](const gb::Forest& f) { return f.trees.size(); })
       .def_prop_ro("n_iterations", &gb::Forest::n_iterations)
       .def_prop_ro("trees_per_iteration", &gb::Forest::trees_per_iteration)
       .def_prop_ro("updatable", [](const gb::Forest& f) { return f.params.updatable; })
-      .def_prop_ro("base_scores", [](const gb::Forest& f) { return to_numpy(f.base_scores); },
-                   nb::rv_policy::automatic)
-      .def_prop_ro("validation_losses", [](const gb::Forest& f) { return to_numpy(f.validation_losses); },
-                   nb::rv_policy::automatic)
-      .def_prop_ro("row_ids", [](const gb::Forest& f) {
-        return to_numpy(std::vector<std::int64_t>(f.rows.ids.begin(), f.rows.ids.end()));
-      }, nb::rv_policy::automatic)
+      .def_prop_ro(
+          "base_scores", [](const gb::Forest& f) { return to_numpy(f.base_scores); },
+          nb::rv_policy::automatic)
+      .def_prop_ro(
+          "validation_losses", [](const gb::Forest& f) { return to_numpy(f.validation_losses); },
+          nb::rv_policy::automatic)
+      .def_prop_ro(
+          "row_ids",
+          [](const gb::Forest& f) {
+            return to_numpy(std::vector<std::int64_t>(f.rows.ids.begin(), f.rows.ids.end()));
+          },
+          nb::rv_policy::automatic)
       .def("raw_scores", &raw_scores, "X"_a, "n_threads"_a, "first"_a = 0, "last"_a = -1,
            "Scores of iterations [first, last); those of iteration 0 include the base score.")
       .def("apply", &apply, "X"_a, "n_threads"_a, "The leaf id of every row in every tree.")
       .def("gain_importances", [](const gb::Forest& f) { return to_numpy(f.gain_importances()); })
-      .def("check_state", [](const gb::Forest& f, int n_threads) {
-             std::optional<std::string> fault;
-             {
-               nb::gil_scoped_release release;
-               fault = f.find_fault(n_threads);
-             }
-             if (fault) throw std::runtime_error("the state of the model is not that of its rows: " + *fault);
-           }, "n_threads"_a, "Count every stored sum again from the rows; raise RuntimeError if one differs.")
+      .def(
+          "check_state",
+          [](const gb::Forest& f, int n_threads) {
+            std::optional<std::string> fault;
+            {
+              nb::gil_scoped_release release;
+              fault = f.find_fault(n_threads);
+            }
+            if (fault)
+              throw std::runtime_error("the state of the model is not that of its rows: " + *fault);
+          },
+          "n_threads"_a,
+          "Count every stored sum again from the rows; raise RuntimeError if one differs.")
       .def("tree", &describe_tree, "t"_a, "The nodes of a tree, one array per property.")
-      .def("recorded", [](const gb::Forest& f, std::size_t t) {
-             const auto& recorded = state_of(f, t).recorded;
-             return to_numpy(std::vector<gb::Gradient>(recorded.begin(), recorded.end()));
-           }, "t"_a, "The gradient that each row recorded in a tree.")
-      .def("leaf_ids", [](const gb::Forest& f, std::size_t t) {
-             std::vector<std::int32_t> ids(f.rows.size());
-             state_of(f, t).leaf_ids.visit([&](const auto* from) { std::copy_n(from, ids.size(), ids.begin()); });
-             return to_numpy(std::move(ids));
-           }, "t"_a, "The leaf that each row is in, in a tree.")
-      .def("__getstate__", [](gb::Forest& f) {
-        gb::ByteWriter writer;
-        archive(writer, f);
-        return nb::make_tuple(nb::cast(std::const_pointer_cast<gb::BinMap>(f.bins)), to_bytes(std::move(writer)));
-      })
-      .def("__setstate__", [](gb::Forest& f, const std::tuple<std::shared_ptr<gb::BinMap>, nb::bytes>& state) {
-        new (&f) gb::Forest();
-        f.bins = std::get<0>(state);
-        const nb::bytes& bytes = std::get<1>(state);
-        gb::ByteReader reader(bytes.c_str(), bytes.size());
-        try {
-          archive(reader, f);
-        } catch (...) {
-          f.~Forest();
-          throw;
-        }
-      });
+      .def(
+          "recorded",
+          [](const gb::Forest& f, std::size_t t) {
+            const auto& recorded = state_of(f, t).recorded;
+            return to_numpy(std::vector<gb::Gradient>(recorded.begin(), recorded.end()));
+          },
+          "t"_a, "The gradient that each row recorded in a tree.")
+      .def(
+          "leaf_ids",
+          [](const gb::Forest& f, std::size_t t) {
+            std::vector<std::int32_t> ids(f.rows.size());
+            state_of(f, t).leaf_ids.visit(
+                [&](const auto* from) { std::copy_n(from, ids.size(), ids.begin()); });
+            return to_numpy(std::move(ids));
+          },
+          "t"_a, "The leaf that each row is in, in a tree.")
+      .def("__getstate__",
+           [](gb::Forest& f) {
+             gb::ByteWriter writer;
+             archive(writer, f);
+             return nb::make_tuple(nb::cast(std::const_pointer_cast<gb::BinMap>(f.bins)),
+                                   to_bytes(std::move(writer)));
+           })
+      .def("__setstate__",
+           [](gb::Forest& f, const std::tuple<std::shared_ptr<gb::BinMap>, nb::bytes>& state) {
+             new (&f) gb::Forest();
+             f.bins = std::get<0>(state);
+             const nb::bytes& bytes = std::get<1>(state);
+             gb::ByteReader reader(bytes.c_str(), bytes.size());
+             try {
+               archive(reader, f);
+             } catch (...) {
+               f.~Forest();
+               throw;
+             }
+           });
 }

@@ -27,7 +27,7 @@ std::size_t edges_below(const Value* edges, std::size_t n, Value value) {
   const Value* base = edges;
   while (n > 1) {
     const std::size_t half = n / 2;
-    base += (base[half - 1] < value) ? half : 0;
+    base += half * static_cast<std::size_t>(base[half - 1] < value);
     n -= half;
   }
   return static_cast<std::size_t>(base - edges) + (*base < value ? 1 : 0);
@@ -267,7 +267,8 @@ class Fitter {
     const auto most = std::max_element(counts.begin(), counts.end());
     const std::size_t total = seen.size + n_missing;
     feature.common_code = static_cast<Code>(most - counts.begin());
-    feature.common_share = total == 0 ? 1.0 : static_cast<double>(*most) / static_cast<double>(total);
+    feature.common_share =
+        total == 0 ? 1.0 : static_cast<double>(*most) / static_cast<double>(total);
   }
 
   const Matrix<Value>& x_;

@@ -26,9 +26,10 @@ struct BinningParams {
 //
 // A categorical feature with C categories has codes 1..C, and C+1 for categories never seen at fit.
 struct Feature {
-  std::uint32_t n_categories = 0;   // 0: numeric
-  std::vector<double> edges;        // ascending, none on a row's own value
-  std::vector<float> edges_single;  // the largest float not above each edge: the same cut for floats
+  std::uint32_t n_categories = 0;  // 0: numeric
+  std::vector<double> edges;       // ascending, none on a row's own value
+  std::vector<float>
+      edges_single;  // the largest float not above each edge: the same cut for floats
   Code common_code = missing_code;  // the code most rows had at fit ...
   double common_share = 0;          // ... and how many of them: decides how the column is stored
   std::int32_t bundle = -1;         // features of one bundle share a cell (see bundling.hpp)

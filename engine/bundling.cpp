@@ -17,7 +17,8 @@ void bundle_features(const Matrix<Value>& x, std::span<const RowId> ids, std::ui
                      std::vector<Feature>& features) {
   std::vector<std::uint32_t> candidates;
   for (std::uint32_t f = 0; f < features.size(); ++f) {
-    if (sparse_saving(features[f]) > 0 && features[f].n_codes() <= most_codes / 2) candidates.push_back(f);
+    if (sparse_saving(features[f]) > 0 && features[f].n_codes() <= most_codes / 2)
+      candidates.push_back(f);
   }
   const std::size_t n = candidates.size();
   if (n < 2 || n > most_candidates || x.rows == 0) return;

@@ -10,9 +10,7 @@ namespace graftboost {
 
 // What storing a feature sparsely, cell by cell, would save of a plain cell's cost in a histogram:
 // a cell that differs from the common code then costs as much as two and a half plain ones.
-inline double sparse_saving(const Feature& feature) {
-  return 1 - 2.5 * (1 - feature.common_share);
-}
+inline double sparse_saving(const Feature& feature) { return 1 - 2.5 * (1 - feature.common_share); }
 
 // Sets `bundle` of features that, in a sample of rows drawn by hash of the row id, never differ from
 // their common codes in the same row (one-hot columns, above all). A row outside the sample, or added

@@ -28,8 +28,9 @@ void scale_targets(Loss& loss, std::span<const double> y) {
   if (extent == 0) extent = loss.centre != 0 ? std::abs(loss.centre) : 1;
   loss.scale = power_of_two_above(extent / Loss::widest_target_at_fit);
   if (loss.scale == 0 || !std::isfinite(1 / loss.scale)) {
-    throw std::invalid_argument("y: its values are too close to each other to be told apart (extent " +
-                                std::to_string(extent) + "); multiply it by a large number first");
+    throw std::invalid_argument(
+        "y: its values are too close to each other to be told apart (extent " +
+        std::to_string(extent) + "); multiply it by a large number first");
   }
 }
 
@@ -37,7 +38,9 @@ std::int32_t target_on_grid(const Loss& loss, double y) {
   if (loss.kind != LossKind::squared) return static_cast<std::int32_t>(y);
   const double scaled = (y - loss.centre) / loss.scale;
   if (!(std::abs(scaled) <= Loss::widest_target)) {
-    throw std::invalid_argument("y: the value " + std::to_string(y) + " lies too far from the targets seen at fit; fit anew with it among them");
+    throw std::invalid_argument(
+        "y: the value " + std::to_string(y) +
+        " lies too far from the targets seen at fit; fit anew with it among them");
   }
   return static_cast<std::int32_t>(std::nearbyint(scaled / Loss::target_grid));
 }
@@ -45,7 +48,8 @@ std::int32_t target_on_grid(const Loss& loss, double y) {
 // As fine a unit as the sums have room for: the largest weight is 2^bits of it.
 double weight_unit(const Loss& loss, std::span<const double> weight) {
   const int room = loss.kind == LossKind::squared ? 34 : 40;
-  const auto rows_bits = static_cast<int>(std::ceil(std::log2(static_cast<double>(weight.size()) + 1)));
+  const auto rows_bits =
+      static_cast<int>(std::ceil(std::log2(static_cast<double>(weight.size()) + 1)));
   const int bits = std::clamp(room - rows_bits, 8, loss.kind == LossKind::squared ? 20 : 24);
   const double largest = *std::max_element(weight.begin(), weight.end());
   return std::ldexp(power_of_two_above(largest), -bits);
@@ -55,7 +59,8 @@ double weight_unit(const Loss& loss, std::span<const double> weight) {
 double mean_weight(const Loss& loss, const Array<Weight>& weights) {
   std::int64_t sum = 0, n = 0;
   for (const Weight w : weights) sum += w, n += w != 0;
-  return static_cast<double>(sum) / static_cast<double>(std::max<std::int64_t>(n, 1)) * loss.weight_unit;
+  return static_cast<double>(sum) / static_cast<double>(std::max<std::int64_t>(n, 1)) *
+         loss.weight_unit;
 }
 
 Weight weight_on_grid(const Loss& loss, double weight) {
@@ -66,9 +71,10 @@ Weight weight_on_grid(const Loss& loss, double weight) {
 }  // namespace
 
 template <class Value>
-std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap> bins, const Sample<Value>& sample, LossKind kind,
-                   int n_classes, const TrainingParams& params, const Sample<Value>* validation,
-                   const Stopping& stopping, const OnIteration& on_iteration, int n_threads) {
+std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap> bins, const Sample<Value>& sample,
+                                    LossKind kind, int n_classes, const TrainingParams& params,
+                                    const Sample<Value>* validation, const Stopping& stopping,
+                                    const OnIteration& on_iteration, int n_threads) {
   auto made = std::make_unique<Forest>();
   Forest& forest = *made;
   forest.bins = std::move(bins);
@@ -83,7 +89,8 @@ std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap> bins, const Sa
     rows.layout = layout;
     rows.append_codes(*forest.bins, from.x, n_threads);
     rows.target.resize(from.x.rows);
-    for (std::size_t r = 0; r < from.x.rows; ++r) rows.target[r] = target_on_grid(forest.loss, from.y[r]);
+    for (std::size_t r = 0; r < from.x.rows; ++r)
+      rows.target[r] = target_on_grid(forest.loss, from.y[r]);
   };
   Rows& rows = forest.rows;
   fill(rows, sample);
@@ -108,7 +115,8 @@ std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap> bins, const Sa
   if (validation != nullptr) {
     fill(held_out.rows, *validation);
     held_out.weight.assign(validation->weight.begin(), validation->weight.end());
-    for (const double base : forest.base_scores) held_out.scores.emplace_back(validation->x.rows, base);
+    for (const double base : forest.base_scores)
+      held_out.scores.emplace_back(validation->x.rows, base);
   }
   train(forest, validation == nullptr ? nullptr : &held_out, stopping, on_iteration, n_threads);
   if (!params.updatable) {
@@ -130,7 +138,8 @@ void Forest::add_scores(const Matrix<Value>& x, int first, int last, double* sco
   const auto k_trees = static_cast<std::size_t>(trees_per_iteration());
   const auto tree = [&](int iteration) { return static_cast<std::size_t>(iteration) * k_trees; };
   if (loss.kind != LossKind::squared) {
-    for (std::size_t i = 0; first == 0 && i < x.rows * k_trees; ++i) scores[i] += base_scores[i % k_trees];
+    for (std::size_t i = 0; first == 0 && i < x.rows * k_trees; ++i)
+      scores[i] += base_scores[i % k_trees];
     scorer().add_scores(x, tree(first), tree(last), scores, n_threads);
     return;
   }
@@ -160,7 +169,8 @@ namespace {
 
 // Recounts one tree. Slots in the order of their leaves, so that each node's rows lie together.
 template <class Sums>
-std::optional<std::string> find_fault_in_tree(const Forest& forest, std::size_t t, const KeptSums<Sums>& kept) {
+std::optional<std::string> find_fault_in_tree(const Forest& forest, std::size_t t,
+                                              const KeptSums<Sums>& kept) {
   const Tree& tree = forest.trees[t];
   const TreeState& state = forest.states[t];
   const Contributions contributions = forest.contributions_to(t);
@@ -168,12 +178,16 @@ std::optional<std::string> find_fault_in_tree(const Forest& forest, std::size_t 
   std::vector<std::vector<Slot>> slots(tree.nodes.size());
   const std::vector<NodeIndex> leaf_nodes = tree.leaf_nodes();
   for (Slot row = 0; row < forest.rows.size(); ++row) {
-    const auto leaf = state.leaf_ids.visit([&](const auto* ids) { return static_cast<std::size_t>(ids[row]); });
-    if (leaf >= leaf_nodes.size()) return where + "of row " + std::to_string(forest.rows.ids[row]) + ": no such leaf";
+    const auto leaf =
+        state.leaf_ids.visit([&](const auto* ids) { return static_cast<std::size_t>(ids[row]); });
+    if (leaf >= leaf_nodes.size())
+      return where + "of row " + std::to_string(forest.rows.ids[row]) + ": no such leaf";
     const NodeIndex reached = tree.route([&](std::uint32_t f) { return forest.rows.code(row, f); });
-    if (reached != leaf_nodes[leaf]) return where + std::to_string(reached) + ": a row there is booked in another leaf";
+    if (reached != leaf_nodes[leaf])
+      return where + std::to_string(reached) + ": a row there is booked in another leaf";
     if (!forest.in_bag(t, forest.rows.ids[row])) continue;
-    for (NodeIndex at = reached; at != no_node; at = tree.nodes[static_cast<std::size_t>(at)].parent) {
+    for (NodeIndex at = reached; at != no_node;
+         at = tree.nodes[static_cast<std::size_t>(at)].parent) {
       slots[static_cast<std::size_t>(at)].push_back(row);
     }
   }
@@ -182,8 +196,10 @@ std::optional<std::string> find_fault_in_tree(const Forest& forest, std::size_t 
     const std::size_t n = slots[i].size();
     slots[i].resize(n + slots_read_ahead);
     const std::span<const Slot> reached(slots[i].data(), n);
-    if (total_of(contributions, reached, 1) != node.sums) return where + std::to_string(i) + ": its sums are not those of its rows";
-    if (node.value != forest.loss.leaf_value(node.sums, forest.params.learning_rate, forest.params.l2_regularization)) {
+    if (total_of(contributions, reached, 1) != node.sums)
+      return where + std::to_string(i) + ": its sums are not those of its rows";
+    if (node.value != forest.loss.leaf_value(node.sums, forest.params.learning_rate,
+                                             forest.params.l2_regularization)) {
       return where + std::to_string(i) + ": its value does not follow from its sums";
     }
     if (i >= kept.size() || kept[i].empty()) continue;
@@ -207,7 +223,8 @@ std::optional<std::string> Forest::find_fault(int n_threads) const {
   if (states.empty()) return std::nullopt;
   std::vector<std::optional<std::string>> faults(trees.size());
   parallel(n_threads, trees.size(), [&](std::size_t t) {
-    faults[t] = std::visit([&](const auto& kept) { return find_fault_in_tree(*this, t, kept); }, states[t].sums);
+    faults[t] = std::visit([&](const auto& kept) { return find_fault_in_tree(*this, t, kept); },
+                           states[t].sums);
   });
   for (auto& fault : faults) {
     if (fault) return fault;
@@ -215,11 +232,11 @@ std::optional<std::string> Forest::find_fault(int n_threads) const {
   return std::nullopt;
 }
 
-#define GRAFTBOOST_FOR_VALUE(Value)                                                                \
-  template std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap>, const Sample<Value>&, LossKind, int,  \
-                              const TrainingParams&, const Sample<Value>*, const Stopping&,        \
-                              const OnIteration&, int);                                            \
-  template void Forest::add_scores(const Matrix<Value>&, int, int, double*, int) const;            \
+#define GRAFTBOOST_FOR_VALUE(Value)                                                              \
+  template std::unique_ptr<Forest> Forest::fit(                                                  \
+      std::shared_ptr<const BinMap>, const Sample<Value>&, LossKind, int, const TrainingParams&, \
+      const Sample<Value>*, const Stopping&, const OnIteration&, int);                           \
+  template void Forest::add_scores(const Matrix<Value>&, int, int, double*, int) const;          \
   template void Forest::leaf_ids(const Matrix<Value>&, std::int32_t*, int) const;
 GRAFTBOOST_FOR_VALUE(float)
 GRAFTBOOST_FOR_VALUE(double)

@@ -55,9 +55,11 @@ using OnIteration = std::function<bool(int, double)>;
 class Forest {
  public:
   template <class Value>
-  static std::unique_ptr<Forest> fit(std::shared_ptr<const BinMap> bins, const Sample<Value>& sample, LossKind kind,
-                    int n_classes, const TrainingParams& params, const Sample<Value>* validation,
-                    const Stopping& stopping, const OnIteration& on_iteration, int n_threads);
+  static std::unique_ptr<Forest> fit(std::shared_ptr<const BinMap> bins,
+                                     const Sample<Value>& sample, LossKind kind, int n_classes,
+                                     const TrainingParams& params, const Sample<Value>* validation,
+                                     const Stopping& stopping, const OnIteration& on_iteration,
+                                     int n_threads);
 
   int trees_per_iteration() const { return loss.trees_per_iteration(); }
   int n_iterations() const { return static_cast<int>(trees.size()) / trees_per_iteration(); }
@@ -77,10 +79,12 @@ class Forest {
 
   // Whether a row belongs to a tree's subsample: a hash, so that nothing need be stored.
   bool in_bag(std::size_t tree, RowId id) const {
-    return params.subsample >= 1 || as_fraction(hash(params.seed, tree, static_cast<std::uint64_t>(id))) < params.subsample;
+    return params.subsample >= 1 ||
+           as_fraction(hash(params.seed, tree, static_cast<std::uint64_t>(id))) < params.subsample;
   }
   Contributions contributions_to(std::size_t tree) const {
-    return {states[tree].recorded.data(), rows.weight.empty() ? nullptr : rows.weight.data(), loss.kind};
+    return {states[tree].recorded.data(), rows.weight.empty() ? nullptr : rows.weight.data(),
+            loss.kind};
   }
 
   std::shared_ptr<const BinMap> bins;

@@ -75,8 +75,9 @@ void accumulate(const Rows& rows, const Contributions& contributions, std::span<
                 Sums* histogram) {
   const bool weighted = contributions.weight != nullptr;
   const bool squared = contributions.kind == LossKind::squared;
-  const auto run = weighted ? (squared ? accumulate_as<Sums, true, true> : accumulate_as<Sums, true, false>)
-                            : (squared ? accumulate_as<Sums, false, true> : accumulate_as<Sums, false, false>);
+  const auto run =
+      weighted ? (squared ? accumulate_as<Sums, true, true> : accumulate_as<Sums, true, false>)
+               : (squared ? accumulate_as<Sums, false, true> : accumulate_as<Sums, false, false>);
   run(rows, contributions, slots, histogram);
 }
 

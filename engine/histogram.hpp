@@ -18,7 +18,8 @@ struct Contributions {
   // With weight 0 a row is held and routed, but counts for nothing.
   Totals of(Slot row) const {
     const Gradient g = gradient[row];
-    const std::int64_t h = kind == LossKind::squared ? Loss::squared_hessian() : Loss::probability_hessian(g);
+    const std::int64_t h =
+        kind == LossKind::squared ? Loss::squared_hessian() : Loss::probability_hessian(g);
     if (weight == nullptr) return {g, h, 1};
     const std::int64_t w = weight[row];
     return {g * w, h * w, w != 0};

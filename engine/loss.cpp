@@ -26,11 +26,14 @@ constexpr double approximate_range = 700;
   // Taylor's sum to r^12, whose next term is below 2^-52; even and odd powers apart, to halve the wait.
   const double s = r * r;
   const double even =
-      1 + s * (1. / 2 + s * (1. / 24 + s * (1. / 720 + s * (1. / 40320 + s * (1. / 3628800 + s * (1. / 479001600))))));
+      1 + s * (1. / 2 +
+               s * (1. / 24 +
+                    s * (1. / 720 + s * (1. / 40320 + s * (1. / 3628800 + s * (1. / 479001600))))));
   const double odd =
       1 + s * (1. / 6 + s * (1. / 120 + s * (1. / 5040 + s * (1. / 362880 + s * (1. / 39916800)))));
   constexpr double shift = 0x1.8p52;
-  const auto exponent = std::bit_cast<std::int64_t>(power + shift) - std::bit_cast<std::int64_t>(shift);
+  const auto exponent =
+      std::bit_cast<std::int64_t>(power + shift) - std::bit_cast<std::int64_t>(shift);
   return (even + r * odd) * std::bit_cast<double>((exponent + 1023) << 52);
 }
 
@@ -59,14 +62,16 @@ void gradient_stretch(const double* part, const double* whole, const std::int32_
     const double g = (part[i] / whole[i] - (target[i] == label ? 1.0 : 0.0)) * probability_one;
     const double rounded = round_to_even(g);
     doubt[i] = std::max(doubt[i], std::abs(g - rounded));
-    out[i] = static_cast<Gradient>(std::min(std::max(rounded, -largest_gradient), largest_gradient));
+    out[i] =
+        static_cast<Gradient>(std::min(std::max(rounded, -largest_gradient), largest_gradient));
   }
 }
 
 Gradient squared_gradient(std::int32_t target, double score) {
   constexpr double least = std::numeric_limits<Gradient>::min() + 1.0;
   constexpr double most = std::numeric_limits<Gradient>::max();
-  return static_cast<Gradient>(std::clamp(round_to_even(score / Loss::target_grid) - target, least, most));
+  return static_cast<Gradient>(
+      std::clamp(round_to_even(score / Loss::target_grid) - target, least, most));
 }
 
 }  // namespace
@@ -133,7 +138,8 @@ void Loss::record(std::span<const std::int32_t> targets, const std::vector<doubl
                   const std::vector<Gradient*>& gradients, std::size_t begin,
                   std::size_t end) const {
   if (kind == LossKind::squared) {
-    for (std::size_t r = begin; r < end; ++r) gradients[0][r] = squared_gradient(targets[r], scores[0][r]);
+    for (std::size_t r = begin; r < end; ++r)
+      gradients[0][r] = squared_gradient(targets[r], scores[0][r]);
     return;
   }
   const std::size_t n_scores = scores.size();
@@ -161,7 +167,8 @@ void Loss::record(std::span<const std::int32_t> targets, const std::vector<doubl
     std::array<Gradient, stretch> found;
     for (std::size_t k = 0; k < n_scores; ++k) {
       const auto label = static_cast<std::int32_t>(softmax ? k : 1);
-      gradient_stretch(parts[k].data(), sum.data(), target.data(), label, found.data(), doubt.data());
+      gradient_stretch(parts[k].data(), sum.data(), target.data(), label, found.data(),
+                       doubt.data());
       std::copy_n(found.begin(), n, gradients[k] + from);
     }
     for (std::size_t i = 0; i < n; ++i) {

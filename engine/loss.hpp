@@ -20,10 +20,10 @@ enum class LossKind : std::uint8_t { logistic, softmax, squared };
 // 2^-24. A row's hessian follows from its gradient, so only the gradient is recorded.
 struct Loss {
   LossKind kind = LossKind::squared;
-  int n_classes = 1;         // 1 for squared error, 2 for logistic
-  double centre = 0;         // squared error: target = centre + scale * (number on the grid)
-  double scale = 1;          //   a power of two
-  double weight_unit = 1;    // a power of two: weight = weight_unit * (integer weight)
+  int n_classes = 1;           // 1 for squared error, 2 for logistic
+  double centre = 0;           // squared error: target = centre + scale * (number on the grid)
+  double scale = 1;            //   a power of two
+  double weight_unit = 1;      // a power of two: weight = weight_unit * (integer weight)
   double least_hessian = 0.1;  // what a side of a split needs
 
   static constexpr int probability_bits = 20;

@@ -15,7 +15,9 @@ struct Matrix {
   std::ptrdiff_t row_stride = 0;
   std::ptrdiff_t column_stride = 0;
 
-  const Value* row(std::size_t r) const { return data + static_cast<std::ptrdiff_t>(r) * row_stride; }
+  const Value* row(std::size_t r) const {
+    return data + static_cast<std::ptrdiff_t>(r) * row_stride;
+  }
   Value at(std::size_t r, std::size_t c) const {
     return row(r)[static_cast<std::ptrdiff_t>(c) * column_stride];
   }

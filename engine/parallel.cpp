@@ -155,9 +155,8 @@ void parallel(int n_threads, std::size_t n_tasks, const std::function<void(std::
 void parallel_blocks(int n_threads, std::size_t size, std::size_t block_size,
                      const std::function<void(std::size_t, std::size_t)>& block) {
   const std::size_t n_blocks = (size + block_size - 1) / block_size;
-  parallel(n_threads, n_blocks, [&](std::size_t i) {
-    block(i * block_size, std::min(size, (i + 1) * block_size));
-  });
+  parallel(n_threads, n_blocks,
+           [&](std::size_t i) { block(i * block_size, std::min(size, (i + 1) * block_size)); });
 }
 
 }  // namespace graftboost

@@ -25,7 +25,8 @@ inline void goes_right(const Stored* codes, Stored low, Stored span, std::uint8_
 }
 
 inline void strike(const std::uint8_t* right, std::uint8_t mask, std::uint8_t* reachable) {
-  for (std::size_t r = 0; r < rows_in_block; ++r) reachable[r] &= static_cast<std::uint8_t>(~(right[r] & mask));
+  for (std::size_t r = 0; r < rows_in_block; ++r)
+    reachable[r] &= static_cast<std::uint8_t>(~(right[r] & mask));
 }
 
 // The lowest set bit of the planes, looking from the last to the first.
@@ -36,9 +37,9 @@ inline void leftmost(const Bytes* reachable, std::size_t n_planes, std::uint16_t
     for (std::size_t r = 0; r < rows_in_block; ++r) {
       const std::uint8_t x = reachable[p][r];
       const auto bit = static_cast<std::uint8_t>(x & -x);
-      const auto index = static_cast<std::uint8_t>(first + ((bit & 0xaa) != 0 ? 1 : 0) +
-                                                   ((bit & 0xcc) != 0 ? 2 : 0) +
-                                                   ((bit & 0xf0) != 0 ? 4 : 0));
+      const auto index =
+          static_cast<std::uint8_t>(first + ((bit & 0xaa) != 0 ? 1 : 0) +
+                                    ((bit & 0xcc) != 0 ? 2 : 0) + ((bit & 0xf0) != 0 ? 4 : 0));
       found[r] = x != 0 ? index : found[r];
     }
   }
@@ -119,7 +120,8 @@ void Scorer::compile_walked(const Tree& tree, CompiledTree& compiled) {
     compiled.depth = std::max(compiled.depth, depth[i]);
     Step step{{0, 0, 0}, static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(i)};
     if (!node.is_leaf()) {
-      step = {node.test, static_cast<std::uint16_t>(node.left), static_cast<std::uint16_t>(node.right)};
+      step = {node.test, static_cast<std::uint16_t>(node.left),
+              static_cast<std::uint16_t>(node.right)};
       step.test.feature = static_cast<std::uint32_t>(column_of_[node.test.feature]);
     }
     steps_.push_back(step);
@@ -130,7 +132,8 @@ void Scorer::compile_walked(const Tree& tree, CompiledTree& compiled) {
 }
 
 template <class Value>
-void Scorer::encode(const Matrix<Value>& x, std::size_t begin, std::size_t end, Block& block) const {
+void Scorer::encode(const Matrix<Value>& x, std::size_t begin, std::size_t end,
+                    Block& block) const {
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     const Feature& feature = bins_[columns_[c]];
     const Value* from = x.row(begin) + static_cast<std::ptrdiff_t>(columns_[c]) * x.column_stride;
@@ -164,7 +167,8 @@ void Scorer::find_leaves(const CompiledTree& tree, Block& block) const {
     const MaskedTest& masked = tests_[t];
     const std::uint32_t column = masked.test.feature;
     if (narrow_[column]) {
-      goes_right<std::uint8_t>(block.narrow[column].data(), static_cast<std::uint8_t>(masked.test.low),
+      goes_right<std::uint8_t>(block.narrow[column].data(),
+                               static_cast<std::uint8_t>(masked.test.low),
                                static_cast<std::uint8_t>(masked.test.span), right.data());
     } else {
       goes_right<std::uint16_t>(block.wide[column].data(), masked.test.low, masked.test.span,
@@ -185,26 +189,28 @@ void Scorer::add_scores(const Matrix<Value>& x, std::size_t first, std::size_t l
   static_assert(block_rows == rows_in_block);
   const auto k_trees = static_cast<std::size_t>(trees_per_iteration_);
   constexpr std::size_t blocks_together = 8;
-  parallel_blocks(n_threads, x.rows, blocks_together * block_rows, [&](std::size_t from, std::size_t to) {
-    Block block(columns_.size());
-    std::vector<double> sums(k_trees * block_rows);
-    for (std::size_t begin = from; begin < to; begin += block_rows) {
-      const std::size_t end = std::min(to, begin + block_rows);
-      encode(x, begin, end, block);
-      std::fill(sums.begin(), sums.end(), 0.0);
-      for (std::size_t t = first; t < last; ++t) {
-        find_leaves(trees_[t], block);
-        const double* values = values_.data() + trees_[t].values;
-        double* sum = sums.data() + t % k_trees * block_rows;
-        for (std::size_t r = 0; r < block_rows; ++r) sum[r] += values[block.leaf[r]];
-      }
-      for (std::size_t r = begin; r < end; ++r) {
-        for (std::size_t k = 0; k < k_trees; ++k) {
-          scores[r * k_trees + k] += sums[k * block_rows + r - begin];
-        }
-      }
-    }
-  });
+  parallel_blocks(n_threads, x.rows, blocks_together * block_rows,
+                  [&](std::size_t from, std::size_t to) {
+                    Block block(columns_.size());
+                    std::vector<double> sums(k_trees * block_rows);
+                    for (std::size_t begin = from; begin < to; begin += block_rows) {
+                      const std::size_t end = std::min(to, begin + block_rows);
+                      encode(x, begin, end, block);
+                      std::fill(sums.begin(), sums.end(), 0.0);
+                      for (std::size_t t = first; t < last; ++t) {
+                        find_leaves(trees_[t], block);
+                        const double* values = values_.data() + trees_[t].values;
+                        double* sum = sums.data() + t % k_trees * block_rows;
+                        for (std::size_t r = 0; r < block_rows; ++r)
+                          sum[r] += values[block.leaf[r]];
+                      }
+                      for (std::size_t r = begin; r < end; ++r) {
+                        for (std::size_t k = 0; k < k_trees; ++k) {
+                          scores[r * k_trees + k] += sums[k * block_rows + r - begin];
+                        }
+                      }
+                    }
+                  });
 }
 
 template <class Value>
@@ -215,13 +221,16 @@ void Scorer::leaf_ids(const Matrix<Value>& x, std::int32_t* ids, int n_threads) 
     for (std::size_t t = 0; t < trees_.size(); ++t) {
       find_leaves(trees_[t], block);
       const std::int32_t* id = ids_.data() + trees_[t].values;
-      for (std::size_t r = begin; r < end; ++r) ids[r * trees_.size() + t] = id[block.leaf[r - begin]];
+      for (std::size_t r = begin; r < end; ++r)
+        ids[r * trees_.size() + t] = id[block.leaf[r - begin]];
     }
   });
 }
 
-template void Scorer::add_scores(const Matrix<float>&, std::size_t, std::size_t, double*, int) const;
-template void Scorer::add_scores(const Matrix<double>&, std::size_t, std::size_t, double*, int) const;
+template void Scorer::add_scores(const Matrix<float>&, std::size_t, std::size_t, double*,
+                                 int) const;
+template void Scorer::add_scores(const Matrix<double>&, std::size_t, std::size_t, double*,
+                                 int) const;
 template void Scorer::leaf_ids(const Matrix<float>&, std::int32_t*, int) const;
 template void Scorer::leaf_ids(const Matrix<double>&, std::int32_t*, int) const;
 

@@ -47,8 +47,8 @@ class Scorer {
     Test test;                 // feature is a column of the block
     std::uint8_t plane_begin;  // leaves 8p .. 8p+7 are bits of plane p
     std::uint8_t plane_end;
-    std::uint8_t first_mask;   // leaves under the left child, in the first, the last ...
-    std::uint8_t last_mask;    // ... and all of those between
+    std::uint8_t first_mask;  // leaves under the left child, in the first, the last ...
+    std::uint8_t last_mask;   // ... and all of those between
   };
   struct Step {
     Test test;
@@ -58,7 +58,7 @@ class Scorer {
     std::size_t begin, end;  // of its tests, or of its steps
     std::uint32_t n_planes;  // 0: walked
     std::uint32_t depth;
-    std::size_t values;      // of its leaves' values and ids
+    std::size_t values;  // of its leaves' values and ids
   };
   struct Block;
 
@@ -70,9 +70,9 @@ class Scorer {
 
   const BinMap& bins_;
   int trees_per_iteration_;
-  std::vector<std::uint32_t> columns_;         // features that some tree asks for
-  std::vector<std::int32_t> column_of_;        // their place in a block, or -1
-  std::vector<bool> narrow_;                   // whether a byte holds the column's codes
+  std::vector<std::uint32_t> columns_;   // features that some tree asks for
+  std::vector<std::int32_t> column_of_;  // their place in a block, or -1
+  std::vector<bool> narrow_;             // whether a byte holds the column's codes
   bool walks_ = false;
   std::vector<CompiledTree> trees_;
   std::vector<MaskedTest> tests_;

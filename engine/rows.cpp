@@ -42,7 +42,8 @@ class BlockEncoder {
                                     std::uint32_t* count) const {
     std::vector<std::pair<std::size_t, std::uint32_t>> entries;  // (row, offset + code)
     const std::size_t row_bytes = layout_.row_bytes();
-    for (std::size_t r = begin; r < end; ++r) std::fill_n(cells + (r - begin) * row_bytes, row_bytes, 0);
+    for (std::size_t r = begin; r < end; ++r)
+      std::fill_n(cells + (r - begin) * row_bytes, row_bytes, 0);
     for (const std::uint32_t f : layout_.by_offset()) {
       const CodeLayout::Place& place = layout_[f];
       const Feature& feature = bins_[f];

@@ -32,7 +32,7 @@ class CodeLayout {
   enum class Kind : std::uint8_t { narrow, wide, bundled, sparse };
   struct Place {
     Kind kind = Kind::narrow;
-    std::uint32_t offset = 0;    // of the feature's sums in a histogram; code c is at offset + c
+    std::uint32_t offset = 0;  // of the feature's sums in a histogram; code c is at offset + c
     std::uint32_t n_codes = 0;
     std::uint32_t position = 0;  // byte of the row (narrow, bundled), 16-bit word of the row (wide)
     std::uint32_t base = 0;      // bundled: the byte of code 0
@@ -55,10 +55,12 @@ class CodeLayout {
   std::size_t n_features() const { return places_.size(); }
   std::size_t histogram_size() const { return histogram_size_; }
   std::size_t row_bytes() const { return row_bytes_; }
-  std::size_t n_bytes() const { return byte_offsets_.size(); }       // narrow features and bundles
-  std::size_t n_words() const { return word_offsets_.size(); }       // wide features
+  std::size_t n_bytes() const { return byte_offsets_.size(); }  // narrow features and bundles
+  std::size_t n_words() const { return word_offsets_.size(); }  // wide features
   std::size_t cells_per_row() const { return n_bytes() + n_words(); }
-  std::size_t first_word() const { return (n_bytes() + 1) / 2; }     // wide codes start on an even byte
+  std::size_t first_word() const {
+    return (n_bytes() + 1) / 2;
+  }  // wide codes start on an even byte
   // Histogram offsets of a row's bytes and words, in their order.
   const std::vector<std::uint32_t>& byte_offsets() const { return byte_offsets_; }
   const std::vector<std::uint32_t>& word_offsets() const { return word_offsets_; }
@@ -79,11 +81,11 @@ class CodeLayout {
 // entry: a cell of a sparse feature that differs, or one that did not fit into its bundle's byte.
 struct Rows {
   CodeLayout layout;
-  Array<std::uint8_t> cells;                  // row_bytes() a row
-  Array<std::uint64_t> sparse_begin;          // the row's entries in sparse_entries ...
+  Array<std::uint8_t> cells;          // row_bytes() a row
+  Array<std::uint64_t> sparse_begin;  // the row's entries in sparse_entries ...
   Array<std::uint32_t> sparse_count;
-  Array<std::uint32_t> sparse_entries;        // ... each offset + code, ascending
-  Array<std::int32_t> target;                 // class, or target on the loss's grid
+  Array<std::uint32_t> sparse_entries;  // ... each offset + code, ascending
+  Array<std::int32_t> target;           // class, or target on the loss's grid
   Array<Weight> weight;
   Array<RowId> ids;
 
@@ -93,7 +95,9 @@ struct Rows {
   template <class Value>
   void append_codes(const BinMap& bins, const Matrix<Value>& x, int n_threads);
 
-  const std::uint8_t* narrow_codes(Slot row) const { return cells.data() + row * layout.row_bytes(); }
+  const std::uint8_t* narrow_codes(Slot row) const {
+    return cells.data() + row * layout.row_bytes();
+  }
   const std::uint16_t* wide_codes(Slot row) const {
     return reinterpret_cast<const std::uint16_t*>(narrow_codes(row));
   }

@@ -50,7 +50,10 @@ class Contest {
  public:
   Contest(const SplitParams& params, const Totals& node)
       : judge_(node.n < most_shiftable / params.largest_contribution ? judge_shiftable : judge_any),
-        scale_{params.gradient_unit, params.hessian_unit, params.l2, params.least_hessian,
+        scale_{params.gradient_unit,
+               params.hessian_unit,
+               params.l2,
+               params.least_hessian,
                static_cast<double>(node.g) * params.gradient_unit,
                static_cast<double>(node.h) * params.hessian_unit} {}
 
@@ -128,9 +131,9 @@ Split best_edge(const SplitParams& params, const CodeLayout::Place& place, std::
   if (!contest.decided()) return {};
   const auto code = static_cast<Code>(contest.best_key() / 2);
   const Totals below = sum_of_codes(cells, 1, code);
-  const bool missing_left =
-      has_missing ? contest.best_key() % 2 == 1 : 2 * below.n >= node.n;
-  const Test test = missing_left ? Test{feature, 0, code} : Test{feature, 1, static_cast<Code>(code - 1)};
+  const bool missing_left = has_missing ? contest.best_key() % 2 == 1 : 2 * below.n >= node.n;
+  const Test test =
+      missing_left ? Test{feature, 0, code} : Test{feature, 1, static_cast<Code>(code - 1)};
   return {contest.gain(), test, missing_left ? below + missing : below};
 }
 

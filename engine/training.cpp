@@ -22,7 +22,9 @@ template <class Sums>
 class Booster {
  public:
   Booster(Forest& forest, int n_threads)
-      : forest_(forest), n_threads_(n_threads), k_trees_(static_cast<std::size_t>(forest.trees_per_iteration())) {
+      : forest_(forest),
+        n_threads_(n_threads),
+        k_trees_(static_cast<std::size_t>(forest.trees_per_iteration())) {
     growing_.max_leaf_nodes = forest.params.max_leaf_nodes;
     growing_.learning_rate = forest.params.learning_rate;
     growing_.keep_sums = forest.params.updatable;
@@ -93,13 +95,16 @@ class Booster {
         forest_.loss.kind};
     Tree& tree = forest_.trees[t];
     tree = grower->grow(contributions);
-    state.leaf_ids.visit([&](auto* leaf_ids) { place_rows(tree, *grower, outside, leaf_ids, scores_[k].data(), n_threads); });
+    state.leaf_ids.visit([&](auto* leaf_ids) {
+      place_rows(tree, *grower, outside, leaf_ids, scores_[k].data(), n_threads);
+    });
     if (forest_.params.updatable) state.sums = grower->take_kept_sums();
     return_grower(std::move(grower), n_threads);
   }
 
   // Hands the tree's subsample to the grower; returns the rows outside it, which record nothing.
-  std::vector<Slot> choose_rows(std::size_t t, TreeState& state, Grower<Sums>& grower, int n_threads) {
+  std::vector<Slot> choose_rows(std::size_t t, TreeState& state, Grower<Sums>& grower,
+                                int n_threads) {
     const std::size_t n = forest_.rows.size();
     Slot* slots = grower.start(n);
     if (forest_.params.subsample >= 1) {
@@ -129,16 +134,18 @@ class Booster {
                   LeafId* leaf_ids, double* scores, int n_threads) {
     const std::vector<NodeIndex> leaf_nodes = tree.leaf_nodes();
     parallel(n_threads, leaf_nodes.size(), [&](std::size_t leaf) {
-      for (const Slot row : grower.slots_of(leaf_nodes[leaf])) leaf_ids[row] = static_cast<LeafId>(leaf);
+      for (const Slot row : grower.slots_of(leaf_nodes[leaf]))
+        leaf_ids[row] = static_cast<LeafId>(leaf);
     });
     for (const Slot row : outside) {
       const NodeIndex leaf = tree.route([&](std::uint32_t f) { return forest_.rows.code(row, f); });
       leaf_ids[row] = static_cast<LeafId>(tree.nodes[static_cast<std::size_t>(leaf)].leaf);
     }
     const std::vector<double> values = tree.leaf_values();
-    parallel_blocks(n_threads, forest_.rows.size(), rows_together, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t r = begin; r < end; ++r) scores[r] += values[leaf_ids[r]];
-    });
+    parallel_blocks(n_threads, forest_.rows.size(), rows_together,
+                    [&](std::size_t begin, std::size_t end) {
+                      for (std::size_t r = begin; r < end; ++r) scores[r] += values[leaf_ids[r]];
+                    });
   }
 
   Forest& forest_;
@@ -164,23 +171,25 @@ double validation_loss(const Forest& forest, const Validation& validation) {
     sum += static_cast<__int128>(std::nearbyint(std::min(part, 0x1p62)));
     total += weight;
   }
-  const double unit = forest.loss.kind == LossKind::squared ? forest.loss.scale * forest.loss.scale : 1;
+  const double unit =
+      forest.loss.kind == LossKind::squared ? forest.loss.scale * forest.loss.scale : 1;
   return static_cast<double>(sum) * grid / total * unit;
 }
 
 void add_newest_trees(const Forest& forest, Validation& validation, int n_threads) {
   const std::size_t k_trees = validation.scores.size();
   const std::size_t first = forest.trees.size() - k_trees;
-  parallel_blocks(n_threads, validation.rows.size(), rows_together, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t k = 0; k < k_trees; ++k) {
-      const Tree& tree = forest.trees[first + k];
-      for (std::size_t r = begin; r < end; ++r) {
-        const NodeIndex leaf = tree.route(
-            [&](std::uint32_t f) { return validation.rows.code(static_cast<Slot>(r), f); });
-        validation.scores[k][r] += tree.nodes[static_cast<std::size_t>(leaf)].value;
-      }
-    }
-  });
+  parallel_blocks(
+      n_threads, validation.rows.size(), rows_together, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t k = 0; k < k_trees; ++k) {
+          const Tree& tree = forest.trees[first + k];
+          for (std::size_t r = begin; r < end; ++r) {
+            const NodeIndex leaf = tree.route(
+                [&](std::uint32_t f) { return validation.rows.code(static_cast<Slot>(r), f); });
+            validation.scores[k][r] += tree.nodes[static_cast<std::size_t>(leaf)].value;
+          }
+        }
+      });
 }
 
 template <class Sums>
@@ -202,7 +211,8 @@ void boost(Forest& forest, Validation* validation, const Stopping& stopping,
     if (told_to_stop || (stopping.patience > 0 && done - best >= stopping.patience)) break;
   }
   if (validation != nullptr && stopping.patience > 0) {
-    const std::size_t keep = static_cast<std::size_t>(std::max(best, 1) * forest.trees_per_iteration());
+    const std::size_t keep =
+        static_cast<std::size_t>(std::max(best, 1) * forest.trees_per_iteration());
     forest.trees.resize(keep);
     if (forest.params.updatable) forest.states.resize(keep);
   }

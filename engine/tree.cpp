@@ -5,7 +5,8 @@ namespace graftboost {
 std::vector<NodeIndex> Tree::leaf_nodes() const {
   std::vector<NodeIndex> found(static_cast<std::size_t>(n_leaves()));
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].is_leaf()) found[static_cast<std::size_t>(nodes[i].leaf)] = static_cast<NodeIndex>(i);
+    if (nodes[i].is_leaf())
+      found[static_cast<std::size_t>(nodes[i].leaf)] = static_cast<NodeIndex>(i);
   }
   return found;
 }

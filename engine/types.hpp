@@ -11,12 +11,13 @@
 
 namespace graftboost {
 
-using Slot = std::uint32_t;      // where a row lives inside the engine; users know rows by RowId
-using RowId = std::int64_t;      // never shifts, whatever is added or removed
-using Code = std::uint16_t;      // the candidate interval (or category) of a cell; 0 is "missing"
-using Gradient = std::int32_t;   // a recorded gradient, on its loss's fixed grid
-using Weight = std::int32_t;     // a row's weight as a multiple of the model's weight unit
-using NodeIndex = std::int32_t;  // position of a node in its tree; children of split s are 2s+1, 2s+2
+using Slot = std::uint32_t;     // where a row lives inside the engine; users know rows by RowId
+using RowId = std::int64_t;     // never shifts, whatever is added or removed
+using Code = std::uint16_t;     // the candidate interval (or category) of a cell; 0 is "missing"
+using Gradient = std::int32_t;  // a recorded gradient, on its loss's fixed grid
+using Weight = std::int32_t;    // a row's weight as a multiple of the model's weight unit
+using NodeIndex =
+    std::int32_t;  // position of a node in its tree; children of split s are 2s+1, 2s+2
 
 inline constexpr Code missing_code = 0;
 inline constexpr NodeIndex no_node = -1;
@@ -59,7 +60,9 @@ class PackedSums {
 
   PackedSums() = default;
   explicit PackedSums(const Totals& t) : lanes_{t.g, (t.h << count_bits) | t.n} {}
-  explicit operator Totals() const { return {lanes_[0], lanes_[1] >> count_bits, lanes_[1] & most_rows}; }
+  explicit operator Totals() const {
+    return {lanes_[0], lanes_[1] >> count_bits, lanes_[1] & most_rows};
+  }
 
   PackedSums& operator+=(const PackedSums& other) {
     lanes_ += other.lanes_;
@@ -124,6 +127,8 @@ inline std::uint64_t hash(std::uint64_t seed, std::uint64_t a, std::uint64_t b) 
   return mix(mix(mix(seed) + a) + b);
 }
 // A hash seen as a number in [0, 1).
-inline double as_fraction(std::uint64_t hashed) { return static_cast<double>(hashed >> 11) * 0x1p-53; }
+inline double as_fraction(std::uint64_t hashed) {
+  return static_cast<double>(hashed >> 11) * 0x1p-53;
+}
 
 }  // namespace graftboost

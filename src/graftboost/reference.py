@@ -273,6 +273,9 @@ class Test(NamedTuple):
         return (codes[self.feature] - self.low) % 2**16 <= self.span
 
 
+NO_TEST = Test(0, 0, 0)
+
+
 @dataclass
 class Node:
     """A split with its test, or a leaf with the best test that it did not get to use."""
@@ -284,7 +287,7 @@ class Node:
     left: int = -1
     right: int = -1
     gain: float = NEVER
-    test: Test = Test(0, 0, 0)
+    test: Test = NO_TEST
     value: float = 0.0
 
 
@@ -319,7 +322,7 @@ def best_split(settings: Settings, histograms: list[list[Sums]], node: Sums) -> 
     loss, l2 = settings.loss, settings.l2
     g = float(node.g) * loss.gradient_unit
     h = float(node.h) * loss.hessian_unit
-    best_score, best = NEVER, Test(0, 0, 0)
+    best_score, best = NEVER, NO_TEST
     for index, (feature, cells) in enumerate(zip(settings.features, histograms, strict=True)):
         for left, test in _candidates(index, feature, cells, node):
             if min(left.n, node.n - left.n) < settings.min_samples_leaf:
@@ -451,7 +454,12 @@ def fit(
         mean = float(sum(weights)) / float(max(1, sum(w != 0 for w in weights))) * unit
         the_loss = replace(the_loss, least_hessian=the_loss.least_hessian * min(1.0, mean))
     settings = Settings(
-        tuple(features), the_loss, max_leaf_nodes, min_samples_leaf, learning_rate, l2_regularization
+        tuple(features),
+        the_loss,
+        max_leaf_nodes,
+        min_samples_leaf,
+        learning_rate,
+        l2_regularization,
     )
     model = Model(tuple(features), the_loss, the_loss.base_scores(targets, weights), [])
     codes = [model.codes(row) for row in X]
@@ -488,4 +496,8 @@ def _make_loss(
 
 
 def _target(loss: Loss, value: float) -> int:
-    return round((value - loss.centre) / loss.scale / 2.0**-24) if loss.kind == "squared" else int(value)
+    return (
+        round((value - loss.centre) / loss.scale / 2.0**-24)
+        if loss.kind == "squared"
+        else int(value)
+    )

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-
 from graftboost._engine import BinMap, Forest
 
 CLASSES = {"logistic": 2, "softmax": 3, "squared": 1}
@@ -41,7 +40,7 @@ def make_data(
     categories: bool = False,
     dtype: Any = np.float32,
 ) -> Data:
-    """Four columns (real, few values, constant half the time, rounded) and a target they explain."""
+    """Four columns (real, of few values, mostly zero, rounded) and a target that they explain."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, 4))
     X[:, 1] = rng.integers(0, 5, n_rows)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from graftboost._engine import BinMap
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graftboost._engine import BinMap
 from graftboost.reference import edge_between
 
 
@@ -47,7 +47,9 @@ def test_all_65535_bins_are_told_apart() -> None:
 
 def test_quantile_bins_hold_about_as_many_rows() -> None:
     column = np.random.default_rng(1).exponential(size=50_000)
-    counts = np.bincount(bins_of(column, max_bins=100, split_sample=1.0).encode(column[:, None])[:, 0])
+    counts = np.bincount(
+        bins_of(column, max_bins=100, split_sample=1.0).encode(column[:, None])[:, 0]
+    )
     assert counts[1:].min() >= 450
     assert counts[1:].max() <= 550
 
@@ -98,7 +100,8 @@ def test_an_edge_lies_strictly_between(a: float, b: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "edge"), [(1.0, 2.0, 1.5), (0.1, 0.9, 0.5), (99.0, 101.0, 100.0), (-1.0, 3.0, 1.0)]
+    ("low", "high", "edge"),
+    [(1.0, 2.0, 1.5), (0.1, 0.9, 0.5), (99.0, 101.0, 100.0), (-1.0, 3.0, 1.0)],
 )
 def test_edges_are_short(low: float, high: float, edge: float) -> None:
     assert edge_between(low, high) == edge

@@ -6,10 +6,10 @@ import pickle
 
 import numpy as np
 import pytest
+from graftboost._engine import Forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graftboost._engine import Forest
 from graftboost.reference import Loss
 
 from .making import fit_forest, make_data, trees
@@ -141,7 +141,12 @@ def test_exclusive_columns_are_the_same_model_sparse_or_dense() -> None:
         np.hstack([data.X[:, :1], one_hot]), y, None, data.ids, (0,) * (1 + n_columns), "logistic"
     )
     categorical = type(data)(
-        np.column_stack([data.X[:, 0], hot]).astype(np.float32), y, None, data.ids, (0, n_columns), "logistic"
+        np.column_stack([data.X[:, 0], hot]).astype(np.float32),
+        y,
+        None,
+        data.ids,
+        (0, n_columns),
+        "logistic",
     )
     sparse, plain = fit_forest(wide), fit_forest(categorical)
     sparse.check_state(n_threads=1)
