@@ -87,6 +87,31 @@ void archive(A& a, std::vector<T>& values) {
   }
 }
 
+// Field by field where a struct has padding: the same model is to give the same bytes.
+static_assert(sizeof(Node) == 64 && sizeof(Test) == 8 && sizeof(Totals) == 24, "no padding");
+
+template <class A>
+void archive(A& a, Loss& loss) {
+  archive(a, loss.kind);
+  archive(a, loss.n_classes);
+  archive(a, loss.centre);
+  archive(a, loss.scale);
+  archive(a, loss.weight_unit);
+  archive(a, loss.least_hessian);
+}
+
+template <class A>
+void archive(A& a, TrainingParams& params) {
+  archive(a, params.n_estimators);
+  archive(a, params.learning_rate);
+  archive(a, params.max_leaf_nodes);
+  archive(a, params.min_samples_leaf);
+  archive(a, params.l2_regularization);
+  archive(a, params.subsample);
+  archive(a, params.seed);
+  archive(a, params.updatable);
+}
+
 template <class A>
 void archive(A& a, Feature& feature) {
   archive(a, feature.n_categories);
