@@ -150,6 +150,8 @@ void archive(A& a, Rows& rows) {
   archive(a, rows.sparse_entries);
   archive(a, rows.target);
   archive(a, rows.weight);
+  archive(a, rows.raw_target);
+  archive(a, rows.raw_weight);
   archive(a, rows.ids);
 }
 
@@ -158,7 +160,11 @@ void archive(A& a, Forest& forest) {
   archive(a, forest.loss);
   archive(a, forest.params);
   archive(a, forest.rows);
+  archive(a, forest.target_sums.classes);
+  archive(a, forest.target_sums.sum);
+  archive(a, forest.target_sums.weight);
   archive(a, forest.base_scores);
+  archive(a, forest.noise);
   archive(a, forest.trees);
   archive(a, forest.states);
   archive(a, forest.validation_losses);

@@ -10,6 +10,10 @@
 
 namespace graftboost {
 
+// Elements to leave room for in an array per row, so that the first rows that are added move nothing.
+// Memory that is not touched costs nothing.
+inline std::size_t room_to_grow(std::size_t n_rows) { return n_rows / 64 + 64; }
+
 // Owns its memory. Elements past what was written are indeterminate. Growing goes through realloc,
 // which for large arrays moves pages, not bytes: adding a row to a model of gigabytes stays cheap.
 template <class T>
@@ -45,6 +49,13 @@ class Array {
       data_ = static_cast<T*>(moved);
       capacity_ = capacity;
     }
+    size_ = size;
+  }
+  // Room for so many without moving; the memory is not touched before it is used.
+  void reserve(std::size_t capacity) {
+    const std::size_t size = size_;
+    if (capacity <= capacity_) return;
+    resize(capacity);
     size_ = size;
   }
   void push_back(T value) {

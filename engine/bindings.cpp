@@ -14,6 +14,7 @@
 
 #include "archive.hpp"
 #include "forest.hpp"
+#include "update.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -182,6 +183,30 @@ nb::dict describe_tree(const gb::Forest& forest, std::size_t t) {
   return tree;
 }
 
+// Added rows without any are given as X None.
+gb::UpdateCounts update(gb::Forest& forest, const std::optional<Table>& x,
+                        const std::optional<Doubles>& y, const std::optional<Doubles>& weight,
+                        const std::optional<Integers>& row_ids, const Integers& removed,
+                        const std::vector<std::int32_t>& relabel, int n_classes,
+                        const std::string& rule, double tolerance, std::int64_t places,
+                        int n_threads) {
+  if (!forest.params.updatable) throw nb::value_error("the model is not updatable");
+  const gb::ToleranceRule the_rule{
+      rule == "rank" ? gb::ToleranceRule::Kind::rank : gb::ToleranceRule::Kind::regret, tolerance,
+      places};
+  const std::span<const gb::RowId> gone(removed.data(), removed.size());
+  const auto run = [&]<class Value>(Value) {
+    gb::Sample<Value> added;
+    if (x) {
+      added = {matrix<Value>(*x), view<double>(y), view<double>(weight),
+               view<std::int64_t>(row_ids)};
+    }
+    nb::gil_scoped_release release;
+    return gb::update(forest, x ? &added : nullptr, gone, relabel, n_classes, the_rule, n_threads);
+  };
+  return x && x->dtype() == nb::dtype<float>() ? run(float{}) : run(double{});
+}
+
 const gb::TreeState& state_of(const gb::Forest& forest, std::size_t t) {
   if (t >= forest.states.size())
     throw nb::index_error("t: there is no such tree, or the model is not updatable");
@@ -237,6 +262,13 @@ NB_MODULE(_engine, m) {
         archive(reader, features);
         new (&b) gb::BinMap(std::move(features));
       });
+
+  nb::class_<gb::UpdateCounts>(m, "UpdateCounts", "What an update did.")
+      .def_ro("refitted", &gb::UpdateCounts::refitted)
+      .def_ro("trees_touched", &gb::UpdateCounts::trees_touched)
+      .def_ro("nodes_checked", &gb::UpdateCounts::nodes_checked)
+      .def_ro("nodes_retrained", &gb::UpdateCounts::nodes_retrained)
+      .def_ro("rows_retrained", &gb::UpdateCounts::rows_retrained);
 
   nb::class_<gb::Forest>(m, "Forest", "The trees, the rows they hold and the online state.")
       .def_static(
@@ -306,6 +338,18 @@ NB_MODULE(_engine, m) {
           },
           "n_threads"_a,
           "Count every stored sum again from the rows; raise RuntimeError if one differs.")
+      .def("update", &update, "X"_a.none(), "y"_a.none(), "sample_weight"_a.none(),
+           "row_ids"_a.none(), "removed"_a, "relabel"_a, "n_classes"_a, "rule"_a, "tolerance"_a,
+           "places"_a, "n_threads"_a, "Add and remove rows in one pass.")
+      .def(
+          "refit",
+          [](gb::Forest& f, int n_threads) {
+            nb::gil_scoped_release release;
+            std::lock_guard lock(f.change_lock);
+            f.refit(n_threads);
+            f.forget_snapshot();
+          },
+          "n_threads"_a, "Train all again from the rows held.")
       .def("tree", &describe_tree, "t"_a, "The nodes of a tree, one array per property.")
       .def(
           "recorded",

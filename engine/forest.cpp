@@ -21,7 +21,7 @@ double power_of_two_above(double x) {
 }
 
 // Middle and extent of the targets, not mean and deviation: those would depend on the order of rows.
-void scale_targets(Loss& loss, std::span<const double> y) {
+void scale_targets(Loss& loss, const Array<double>& y) {
   const auto [least, most] = std::minmax_element(y.begin(), y.end());
   loss.centre = *least / 2 + *most / 2;
   double extent = *most / 2 - *least / 2;
@@ -34,19 +34,8 @@ void scale_targets(Loss& loss, std::span<const double> y) {
   }
 }
 
-std::int32_t target_on_grid(const Loss& loss, double y) {
-  if (loss.kind != LossKind::squared) return static_cast<std::int32_t>(y);
-  const double scaled = (y - loss.centre) / loss.scale;
-  if (!(std::abs(scaled) <= Loss::widest_target)) {
-    throw std::invalid_argument(
-        "y: the value " + std::to_string(y) +
-        " lies too far from the targets seen at fit; fit anew with it among them");
-  }
-  return static_cast<std::int32_t>(std::nearbyint(scaled / Loss::target_grid));
-}
-
 // As fine a unit as the sums have room for: the largest weight is 2^bits of it.
-double weight_unit(const Loss& loss, std::span<const double> weight) {
+double weight_unit(const Loss& loss, const Array<double>& weight) {
   const int room = loss.kind == LossKind::squared ? 34 : 40;
   const auto rows_bits =
       static_cast<int>(std::ceil(std::log2(static_cast<double>(weight.size()) + 1)));
@@ -63,11 +52,6 @@ double mean_weight(const Loss& loss, const Array<Weight>& weights) {
          loss.weight_unit;
 }
 
-Weight weight_on_grid(const Loss& loss, double weight) {
-  if (weight == 0) return 0;
-  return static_cast<Weight>(std::max(1.0, std::nearbyint(weight / loss.weight_unit)));
-}
-
 }  // namespace
 
 template <class Value>
@@ -81,78 +65,144 @@ std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap> bins, const Sa
   forest.params = params;
   forest.loss.kind = kind;
   forest.loss.n_classes = n_classes;
-  if (kind == LossKind::squared) scale_targets(forest.loss, sample.y);
-  if (!sample.weight.empty()) forest.loss.weight_unit = weight_unit(forest.loss, sample.weight);
-
-  const CodeLayout layout(*forest.bins);
-  const auto fill = [&](Rows& rows, const Sample<Value>& from) {
-    rows.layout = layout;
-    rows.append_codes(*forest.bins, from.x, n_threads);
-    rows.target.resize(from.x.rows);
-    for (std::size_t r = 0; r < from.x.rows; ++r)
-      rows.target[r] = target_on_grid(forest.loss, from.y[r]);
-  };
-  Rows& rows = forest.rows;
-  fill(rows, sample);
-  rows.ids.resize(rows.size());
-  if (sample.ids.empty()) {
-    std::iota(rows.ids.begin(), rows.ids.end(), RowId{0});
-  } else {
-    std::copy(sample.ids.begin(), sample.ids.end(), rows.ids.begin());
-  }
-  rows.weight.resize(sample.weight.size());
-  for (std::size_t r = 0; r < sample.weight.size(); ++r) {
-    rows.weight[r] = weight_on_grid(forest.loss, sample.weight[r]);
-  }
-  // Weights of one and more say how often a row counts, smaller ones only how much beside others.
-  if (!rows.weight.empty()) {
-    forest.loss.least_hessian *= std::min(1.0, mean_weight(forest.loss, rows.weight));
-  }
-  forest.base_scores = forest.loss.base_scores({rows.target.data(), rows.target.size()},
-                                               {rows.weight.data(), rows.weight.size()});
+  forest.rows.layout = CodeLayout(*forest.bins);
+  forest.append(sample, n_threads);
+  forest.set_scales();
+  forest.put_on_grids(0);
+  forest.base_scores = forest.loss.base_scores(forest.target_sums);
 
   Validation held_out;
   if (validation != nullptr) {
-    fill(held_out.rows, *validation);
+    held_out.rows.layout = forest.rows.layout;
+    held_out.rows.append_codes(*forest.bins, validation->x, n_threads);
+    for (const double y : validation->y)
+      held_out.rows.target.push_back(forest.loss.target_on_grid(y));
     held_out.weight.assign(validation->weight.begin(), validation->weight.end());
-    for (const double base : forest.base_scores)
+    for (const double base : forest.base_scores) {
       held_out.scores.emplace_back(validation->x.rows, base);
+    }
   }
   train(forest, validation == nullptr ? nullptr : &held_out, stopping, on_iteration, n_threads);
   if (!params.updatable) {
-    rows = Rows{};
-    rows.layout = layout;
+    CodeLayout layout = std::move(forest.rows.layout);
+    forest.rows = Rows{};
+    forest.rows.layout = std::move(layout);
   }
   return made;
 }
 
-const Scorer& Forest::scorer() const {
-  std::lock_guard lock(scorer_lock_);
-  if (!scorer_) scorer_ = std::make_unique<const Scorer>(*bins, trees, trees_per_iteration());
-  return *scorer_;
+template <class Value>
+void Forest::append(const Sample<Value>& sample, int n_threads) {
+  const std::size_t first = rows.size(), n = first + sample.x.rows;
+  rows.append_codes(*bins, sample.x, n_threads);
+  rows.ids.resize(n);
+  if (sample.ids.empty()) {
+    std::iota(rows.ids.begin() + first, rows.ids.end(), static_cast<RowId>(first));
+  } else {
+    std::copy(sample.ids.begin(), sample.ids.end(), rows.ids.begin() + first);
+  }
+  if (loss.kind == LossKind::squared) {
+    rows.raw_target.resize(n);
+    std::copy(sample.y.begin(), sample.y.end(), rows.raw_target.begin() + first);
+  } else {
+    rows.target.resize(n);
+    std::copy(sample.y.begin(), sample.y.end(), rows.target.begin() + first);
+  }
+  if (!sample.weight.empty() && rows.raw_weight.empty()) {
+    rows.raw_weight.resize(first);
+    rows.raw_weight.fill(1);
+  }
+  if (sample.weight.empty() && rows.raw_weight.empty()) return;
+  rows.raw_weight.resize(n);
+  for (std::size_t i = 0; i < sample.x.rows; ++i) {
+    rows.raw_weight[first + i] = sample.weight.empty() ? 1.0 : sample.weight[i];
+  }
+}
+
+void Forest::set_scales() {
+  if (loss.kind == LossKind::squared) scale_targets(loss, rows.raw_target);
+  loss.weight_unit = 1;
+  loss.least_hessian = Loss{}.least_hessian;
+  if (rows.raw_weight.empty()) return;
+  loss.weight_unit = weight_unit(loss, rows.raw_weight);
+  put_on_grids(0);
+  // Weights of one and more say how often a row counts, smaller ones only how much beside others.
+  loss.least_hessian *= std::min(1.0, mean_weight(loss, rows.weight));
+}
+
+void Forest::put_on_grids(std::size_t first) {
+  if (first == 0) target_sums = TargetSums(loss.n_classes);
+  if (loss.kind == LossKind::squared) {
+    rows.target.resize(rows.size());
+    for (std::size_t r = first; r < rows.size(); ++r)
+      rows.target[r] = loss.target_on_grid(rows.raw_target[r]);
+  }
+  rows.weight.resize(rows.raw_weight.size());
+  for (std::size_t r = first; r < rows.weight.size(); ++r)
+    rows.weight[r] = loss.weight_on_grid(rows.raw_weight[r]);
+  for (std::size_t r = first; r < rows.size(); ++r) {
+    target_sums.add(rows.target[r], rows.weight.empty() ? 1 : rows.weight[r]);
+  }
+}
+
+void Forest::refit(int n_threads) {
+  set_scales();
+  put_on_grids(0);
+  base_scores = loss.base_scores(target_sums);
+  trees.clear();
+  states.clear();
+  train(*this, nullptr, {}, {}, n_threads);
+}
+
+// What a prediction needs, as of one moment.
+struct Forest::Snapshot {
+  Scorer scorer;
+  std::vector<double> base_scores;
+  Loss loss;
+};
+
+// If there is none, a change may be under way: it ends before the next one is compiled.
+std::shared_ptr<const Forest::Snapshot> Forest::snapshot() const {
+  {
+    std::lock_guard lock(snapshot_lock_);
+    if (snapshot_) return snapshot_;
+  }
+  std::lock_guard no_change(change_lock);
+  std::lock_guard lock(snapshot_lock_);
+  if (!snapshot_) {
+    snapshot_ = std::make_shared<const Snapshot>(
+        Snapshot{Scorer(*bins, trees, trees_per_iteration()), base_scores, loss});
+  }
+  return snapshot_;
+}
+
+void Forest::forget_snapshot() {
+  std::lock_guard lock(snapshot_lock_);
+  snapshot_.reset();
 }
 
 template <class Value>
 void Forest::add_scores(const Matrix<Value>& x, int first, int last, double* scores,
                         int n_threads) const {
-  const auto k_trees = static_cast<std::size_t>(trees_per_iteration());
+  const auto now = snapshot();
+  const std::vector<double>& base = now->base_scores;
+  const std::size_t k_trees = base.size();
   const auto tree = [&](int iteration) { return static_cast<std::size_t>(iteration) * k_trees; };
-  if (loss.kind != LossKind::squared) {
-    for (std::size_t i = 0; first == 0 && i < x.rows * k_trees; ++i)
-      scores[i] += base_scores[i % k_trees];
-    scorer().add_scores(x, tree(first), tree(last), scores, n_threads);
+  if (now->loss.kind != LossKind::squared) {
+    for (std::size_t i = 0; first == 0 && i < x.rows * k_trees; ++i) scores[i] += base[i % k_trees];
+    now->scorer.add_scores(x, tree(first), tree(last), scores, n_threads);
     return;
   }
-  std::vector<double> scaled(x.rows, first == 0 ? base_scores[0] : 0.0);
-  scorer().add_scores(x, tree(first), tree(last), scaled.data(), n_threads);
+  std::vector<double> scaled(x.rows, first == 0 ? base[0] : 0.0);
+  now->scorer.add_scores(x, tree(first), tree(last), scaled.data(), n_threads);
   for (std::size_t r = 0; r < x.rows; ++r) {
-    scores[r] += scaled[r] * loss.scale + (first == 0 ? loss.centre : 0.0);
+    scores[r] += scaled[r] * now->loss.scale + (first == 0 ? now->loss.centre : 0.0);
   }
 }
 
 template <class Value>
 void Forest::leaf_ids(const Matrix<Value>& x, std::int32_t* ids, int n_threads) const {
-  scorer().leaf_ids(x, ids, n_threads);
+  snapshot()->scorer.leaf_ids(x, ids, n_threads);
 }
 
 std::vector<double> Forest::gain_importances() const {
@@ -221,6 +271,13 @@ std::optional<std::string> find_fault_in_tree(const Forest& forest, std::size_t 
 
 std::optional<std::string> Forest::find_fault(int n_threads) const {
   if (states.empty()) return std::nullopt;
+  TargetSums recounted(loss.n_classes);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    recounted.add(rows.target[r], rows.weight.empty() ? 1 : rows.weight[r]);
+  }
+  if (recounted != target_sums) return "the sums of targets are not those of the rows";
+  if (base_scores != loss.base_scores(target_sums))
+    return "the base scores do not follow from the targets";
   std::vector<std::optional<std::string>> faults(trees.size());
   parallel(n_threads, trees.size(), [&](std::size_t t) {
     faults[t] = std::visit([&](const auto& kept) { return find_fault_in_tree(*this, t, kept); },
@@ -236,6 +293,7 @@ std::optional<std::string> Forest::find_fault(int n_threads) const {
   template std::unique_ptr<Forest> Forest::fit(                                                  \
       std::shared_ptr<const BinMap>, const Sample<Value>&, LossKind, int, const TrainingParams&, \
       const Sample<Value>*, const Stopping&, const OnIteration&, int);                           \
+  template void Forest::append(const Sample<Value>&, int);                                       \
   template void Forest::add_scores(const Matrix<Value>&, int, int, double*, int) const;          \
   template void Forest::leaf_ids(const Matrix<Value>&, std::int32_t*, int) const;
 GRAFTBOOST_FOR_VALUE(float)

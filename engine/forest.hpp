@@ -7,10 +7,12 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "binning.hpp"
 #include "growing.hpp"
+#include "ids.hpp"
 #include "loss.hpp"
 #include "matrix.hpp"
 #include "predict.hpp"
@@ -61,6 +63,13 @@ class Forest {
                                      const Stopping& stopping, const OnIteration& on_iteration,
                                      int n_threads);
 
+  // Appends rows, without recording anything of them in the trees.
+  template <class Value>
+  void append(const Sample<Value>& sample, int n_threads);
+
+  // Trains all again from the rows held: the same forest that fit() makes of them with these bins.
+  void refit(int n_threads);
+
   int trees_per_iteration() const { return loss.trees_per_iteration(); }
   int n_iterations() const { return static_cast<int>(trees.size()) / trees_per_iteration(); }
 
@@ -91,16 +100,31 @@ class Forest {
   Loss loss;
   TrainingParams params;
   Rows rows;
-  std::vector<double> base_scores;  // one per tree of an iteration
-  std::vector<Tree> trees;          // tree = iteration * trees_per_iteration + class
-  std::vector<TreeState> states;    // one per tree; empty when not updatable
+  IdIndex index;                    // of rows.ids
+  TargetSums target_sums;           // of the rows held
+  std::vector<double> base_scores;  // follow from target_sums; one per tree of an iteration
+  double noise = 1;  // the scale of gains: mean weight, times residual variance for squared error
+  std::vector<Tree> trees;        // tree = iteration * trees_per_iteration + class
+  std::vector<TreeState> states;  // one per tree; empty when not updatable
   std::vector<double> validation_losses;
 
- private:
-  const Scorer& scorer() const;
+  // Held while the forest changes. Predictions meanwhile go on with the last snapshot, if they have
+  // made one, or wait; so they see the forest before or after, never between.
+  mutable std::mutex change_lock;
+  // To be called at the end of a change, with the lock held.
+  void forget_snapshot();
 
-  mutable std::mutex scorer_lock_;
-  mutable std::unique_ptr<const Scorer> scorer_;
+  // The scales of targets and weights, from all rows held.
+  void set_scales();
+  // Targets and weights of the rows from `first` on, and their part of the target sums.
+  void put_on_grids(std::size_t first);
+
+ private:
+  struct Snapshot;
+  std::shared_ptr<const Snapshot> snapshot() const;
+
+  mutable std::mutex snapshot_lock_;
+  mutable std::shared_ptr<const Snapshot> snapshot_;
 };
 
 }  // namespace graftboost

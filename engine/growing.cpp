@@ -52,13 +52,6 @@ bool Grower<Sums>::may_split(const Node& node) const {
   return node.sums.n >= 2 * params_.split.min_samples_leaf;
 }
 
-// Counting a node's rows again should cost no less than looking through what would be kept.
-template <class Sums>
-bool Grower<Sums>::worth_keeping(const Node& node) const {
-  return params_.keep_sums && 4 * static_cast<std::size_t>(node.sums.n) * cells_per_row_ >=
-                                  rows_.layout.histogram_size();
-}
-
 template <class Sums>
 Histogram<Sums> Grower<Sums>::new_histogram() {
   if (spare_.empty()) return Histogram<Sums>(rows_.layout.histogram_size());
@@ -244,12 +237,12 @@ void Grower<Sums>::split_leaf(Tree& tree, NodeIndex parent, const Contributions&
   left.gain = right.gain = Split{}.gain;
 
   // The children of the last split are searched only so that updates know their best candidates.
-  const bool last = tree.n_leaves() == params_.max_leaf_nodes;
+  const bool last = tree.n_leaves() == max_leaf_nodes_;
   if ((!may_split(left) && !may_split(right)) || (last && !params_.keep_sums)) return;
   const bool left_smaller = left.sums.n <= right.sums.n;
   Growth& small = growths_[left_smaller ? left_at : right_at];
   Growth& large = growths_[left_smaller ? right_at : left_at];
-  small.keep = worth_keeping(left_smaller ? left : right);
+  small.keep = params_.keep_sums;
   count(contributions, small);
   const Sums* parent_sums = grown.histogram.data();
   large.histogram = grown.keep ? new_histogram() : std::move(grown.histogram);
@@ -270,9 +263,10 @@ Totals Grower<Sums>::total_at_root(const Contributions& contributions) const {
 }
 
 template <class Sums>
-Tree Grower<Sums>::grow(const Contributions& contributions) {
+Tree Grower<Sums>::grow(const Contributions& contributions, int max_leaf_nodes) {
+  max_leaf_nodes_ = max_leaf_nodes;
   Tree tree;
-  tree.nodes.reserve(2 * static_cast<std::size_t>(params_.max_leaf_nodes));
+  tree.nodes.reserve(2 * static_cast<std::size_t>(max_leaf_nodes));
   for (Growth& growth : growths_) {
     if (!growth.histogram.empty()) spare_.push_back(std::move(growth.histogram));
   }
@@ -284,9 +278,9 @@ Tree Grower<Sums>::grow(const Contributions& contributions) {
   root.gain = Split{}.gain;
   count(contributions, growths_[0]);
   root.sums = total_at_root(contributions);
-  growths_[0].keep = worth_keeping(root);
+  growths_[0].keep = params_.keep_sums;
   find_best(tree, 0, no_node, nullptr);
-  while (tree.n_leaves() < params_.max_leaf_nodes) {
+  while (tree.n_leaves() < max_leaf_nodes_) {
     NodeIndex next = no_node;
     double best = least_gain;
     for (std::size_t i = 0; i < tree.nodes.size(); ++i) {

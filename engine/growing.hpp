@@ -25,7 +25,7 @@ class Grower {
 
   // The slots to grow from are written here first, then grow() arranges them by leaf.
   Slot* start(std::size_t n_slots);
-  Tree grow(const Contributions& contributions);
+  Tree grow(const Contributions& contributions, int max_leaf_nodes);
 
   // After grow(): the slots that reached a node, and the histograms to keep, one per node.
   std::span<const Slot> slots_of(NodeIndex node) const {
@@ -54,11 +54,11 @@ class Grower {
   void find_best(Tree& tree, NodeIndex smaller, NodeIndex larger, const Sums* parent_sums);
   Totals total_at_root(const Contributions& contributions) const;
   bool may_split(const Node& node) const;
-  bool worth_keeping(const Node& node) const;
 
   const Rows& rows_;
   const Loss& loss_;
   GrowingParams params_;
+  int max_leaf_nodes_ = 0;  // of the tree that is growing
   int n_threads_;
   std::size_t cells_per_row_;
   // Shares of the split search: ranges of layout.by_offset().

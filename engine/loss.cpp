@@ -2,6 +2,8 @@
 
 #include <array>
 #include <bit>
+#include <stdexcept>
+#include <string>
 
 #include "vectorise.hpp"
 
@@ -84,24 +86,39 @@ double Loss::leaf_value(const Totals& sums, double learning_rate, double l2) con
   return on_leaf_grid(step * (learning_rate * class_factor()));
 }
 
-std::vector<double> Loss::base_scores(std::span<const std::int32_t> targets,
-                                      std::span<const Weight> weights) const {
-  const auto weight = [&](std::size_t r) { return weights.empty() ? Weight{1} : weights[r]; };
-  if (kind == LossKind::squared) {
-    __int128 sum = 0, total = 0;
-    for (std::size_t r = 0; r < targets.size(); ++r) {
-      sum += static_cast<__int128>(targets[r]) * weight(r);
-      total += weight(r);
-    }
-    return {on_leaf_grid(static_cast<double>(sum) / static_cast<double>(total) * target_grid)};
+std::int32_t Loss::target_on_grid(double y) const {
+  if (kind != LossKind::squared) return static_cast<std::int32_t>(y);
+  const double scaled = (y - centre) / scale;
+  if (!(std::abs(scaled) <= widest_target)) {
+    throw std::invalid_argument("y: the value " + std::to_string(y) +
+                                " lies too far from the targets seen at fit (" +
+                                std::to_string(centre - widest_target * scale) + " to " +
+                                std::to_string(centre + widest_target * scale) +
+                                " can be held); fit anew with it among them");
   }
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(n_classes));
-  for (std::size_t r = 0; r < targets.size(); ++r) {
-    counts[static_cast<std::size_t>(targets[r])] += weight(r);
+  return static_cast<std::int32_t>(std::nearbyint(scaled / target_grid));
+}
+
+Weight Loss::weight_on_grid(double weight) const {
+  if (weight == 0) return 0;
+  const double units = std::max(1.0, std::nearbyint(weight / weight_unit));
+  if (units > 0x1p30) {
+    throw std::invalid_argument("sample_weight: the value " + std::to_string(weight) +
+                                " is too large beside the weights seen at fit (" +
+                                std::to_string(0x1p30 * weight_unit) +
+                                " can be held); fit anew with it among them");
+  }
+  return static_cast<Weight>(units);
+}
+
+std::vector<double> Loss::base_scores(const TargetSums& sums) const {
+  if (kind == LossKind::squared) {
+    const double mean = static_cast<double>(sums.sum) / static_cast<double>(sums.weight);
+    return {on_leaf_grid(mean * target_grid)};
   }
   // Half a unit where a class has no rows: its probability is small, not nothing.
   const auto share = [&](int k) {
-    return std::max(static_cast<double>(counts[static_cast<std::size_t>(k)]), 0.5);
+    return std::max(static_cast<double>(sums.classes[static_cast<std::size_t>(k)]), 0.5);
   };
   if (kind == LossKind::logistic) return {on_leaf_grid(std::log(share(1) / share(0)))};
   double total = 0;

@@ -15,6 +15,26 @@ namespace graftboost {
 
 enum class LossKind : std::uint8_t { logistic, softmax, squared };
 
+// The (weighted) targets of the rows held, from which the base scores follow. Integers, like all sums.
+struct TargetSums {
+  std::vector<std::int64_t> classes;  // weight per class; empty for squared error
+  __int128 sum = 0;                   // squared error: of weight * target
+  std::int64_t weight = 0;
+
+  TargetSums() = default;
+  explicit TargetSums(int n_classes)
+      : classes(n_classes > 1 ? static_cast<std::size_t>(n_classes) : 0) {}
+  void add(std::int32_t target, std::int64_t signed_weight) {
+    weight += signed_weight;
+    if (classes.empty()) {
+      sum += static_cast<__int128>(target) * signed_weight;
+    } else {
+      classes[static_cast<std::size_t>(target)] += signed_weight;
+    }
+  }
+  friend bool operator==(const TargetSums&, const TargetSums&) = default;
+};
+
 // Fixed for the life of a model. Gradients of logistic and softmax lie in [-1, 1], on a grid of
 // 2^-20; squared error works on targets that were centred and scaled once, at fit, on a grid of
 // 2^-24. A row's hessian follows from its gradient, so only the gradient is recorded.
@@ -71,9 +91,13 @@ struct Loss {
   }
   double leaf_value(const Totals& sums, double learning_rate, double l2) const;
 
-  // Scores before the first tree, one per tree of an iteration, from the targets' (weighted) counts.
-  std::vector<double> base_scores(std::span<const std::int32_t> targets,
-                                  std::span<const Weight> weights) const;
+  // What is stored of a row's target and weight. Throws std::invalid_argument for one that the grid,
+  // set once at fit, cannot hold.
+  std::int32_t target_on_grid(double y) const;
+  Weight weight_on_grid(double weight) const;
+
+  // Scores before the first tree, one per tree of an iteration.
+  std::vector<double> base_scores(const TargetSums& sums) const;
 
   // The gradients of one row, one per tree of an iteration, from as many scores: by definition.
   void record_row(std::int32_t target, std::span<const double> scores, Gradient* gradients) const;

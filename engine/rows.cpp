@@ -186,6 +186,52 @@ void Rows::append_codes(const BinMap& bins, const Matrix<Value>& x, int n_thread
   }
 }
 
+std::vector<Rows::Move> Rows::vacate(const std::vector<Slot>& removed) {
+  const std::size_t left = n_ - removed.size();
+  std::vector<Move> moves;
+  for (const Slot slot : removed) {
+    if (has_sparse())
+      std::ranges::fill_n(sparse_entries.begin() + sparse_begin[slot], sparse_count[slot], 0);
+    if (slot < left) moves.push_back({0, slot});
+  }
+  auto move = moves.begin();
+  for (std::size_t from = left; from < n_; ++from) {
+    const auto slot = static_cast<Slot>(from);
+    if (!std::binary_search(removed.begin(), removed.end(), slot)) (move++)->from = slot;
+  }
+  const std::size_t row_bytes = layout.row_bytes();
+  for (const Move& m : moves) {
+    std::copy_n(cells.begin() + m.from * row_bytes, row_bytes, cells.begin() + m.to * row_bytes);
+  }
+  std::fill(cells.begin() + left * row_bytes, cells.end(), 0);
+  cells.resize(left * row_bytes);
+  move_and_shrink(sparse_begin, moves, left);
+  move_and_shrink(sparse_count, moves, left);
+  move_and_shrink(target, moves, left);
+  move_and_shrink(weight, moves, left);
+  move_and_shrink(raw_target, moves, left);
+  move_and_shrink(raw_weight, moves, left);
+  move_and_shrink(ids, moves, left);
+  n_ = left;
+  if (has_sparse()) gather_sparse_entries();
+  return moves;
+}
+
+// Entries of removed rows leave gaps; when these are half of all, the rest moves together.
+void Rows::gather_sparse_entries() {
+  std::size_t used = 0;
+  for (std::size_t r = 0; r < n_; ++r) used += sparse_count[r];
+  if (sparse_entries.size() < 2 * used + 1024) return;
+  Array<std::uint32_t> together(used);
+  std::uint64_t at = 0;
+  for (std::size_t r = 0; r < n_; ++r) {
+    std::copy_n(sparse_entries.begin() + sparse_begin[r], sparse_count[r], together.begin() + at);
+    sparse_begin[r] = at;
+    at += sparse_count[r];
+  }
+  sparse_entries.swap(together);
+}
+
 template void Rows::append_codes(const BinMap&, const Matrix<float>&, int);
 template void Rows::append_codes(const BinMap&, const Matrix<double>&, int);
 

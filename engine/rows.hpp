@@ -1,6 +1,7 @@
 // The rows a model holds: their codes, targets, weights and ids.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -87,6 +88,8 @@ struct Rows {
   Array<std::uint32_t> sparse_entries;  // ... each offset + code, ascending
   Array<std::int32_t> target;           // class, or target on the loss's grid
   Array<Weight> weight;
+  Array<double> raw_target,
+      raw_weight;  // as they came, for a refit; only squared error has the first
   Array<RowId> ids;
 
   std::size_t size() const { return n_; }
@@ -107,8 +110,28 @@ struct Rows {
   }
   Code code(Slot row, std::uint32_t feature) const;
 
+  // A row that moves into the place of one that goes.
+  struct Move {
+    Slot from, to;
+  };
+  // Takes rows out (sorted slots). The last rows move into their places, so that slots stay without
+  // gaps; returns which. What is left of the removed rows is overwritten.
+  std::vector<Move> vacate(const std::vector<Slot>& removed);
+
   std::size_t n_ = 0;
+
+ private:
+  void gather_sparse_entries();
 };
+
+// Applies the moves of Rows::vacate to an array with one element a row; what it had is overwritten.
+template <class T>
+void move_and_shrink(Array<T>& values, const std::vector<Rows::Move>& moves, std::size_t left) {
+  if (values.empty()) return;
+  for (const Rows::Move& move : moves) values[move.to] = values[move.from];
+  std::fill(values.begin() + left, values.end(), T{});
+  values.resize(left);
+}
 
 inline Code Rows::code(Slot row, std::uint32_t feature) const {
   const CodeLayout::Place& place = layout[feature];

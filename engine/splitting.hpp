@@ -31,6 +31,15 @@ struct SplitParams {
   std::int64_t largest_contribution = 1;  // no row adds more to a sum of g or of h
 };
 
+// The gain of a candidate with these rows on its left; minus infinity if a side has too little
+// hessian.
+double gain_of(const SplitParams& params, const Totals& node, const Totals& left);
+
+// How many candidates of a feature have a larger gain than this.
+template <class Sums>
+std::int64_t count_better(const SplitParams& params, const CodeLayout::Place& place,
+                          const Totals& node, const Sums* histogram, double gain);
+
 // The best candidate of one feature, among those that leave `min_samples_leaf` rows and
 // `least_hessian` on either side. `histogram` is complete.
 //

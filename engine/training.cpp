@@ -24,16 +24,8 @@ class Booster {
   Booster(Forest& forest, int n_threads)
       : forest_(forest),
         n_threads_(n_threads),
-        k_trees_(static_cast<std::size_t>(forest.trees_per_iteration())) {
-    growing_.max_leaf_nodes = forest.params.max_leaf_nodes;
-    growing_.learning_rate = forest.params.learning_rate;
-    growing_.keep_sums = forest.params.updatable;
-    growing_.split = {forest.loss.gradient_unit(),
-                      forest.loss.hessian_unit(),
-                      forest.params.l2_regularization,
-                      forest.loss.least_hessian,
-                      forest.params.min_samples_leaf,
-                      forest.loss.largest_gradient() * largest_weight(forest.rows)};
+        k_trees_(static_cast<std::size_t>(forest.trees_per_iteration())),
+        growing_(growing_params(forest)) {
     const std::size_t n = forest.rows.size();
     for (std::size_t k = 0; k < k_trees_; ++k) {
       scores_.emplace_back(n);
@@ -48,6 +40,7 @@ class Booster {
     std::vector<Gradient*> gradients;
     for (std::size_t k = 0; k < k_trees_; ++k) {
       states[k].leaf_ids = LeafIds(n, forest_.params.max_leaf_nodes);
+      states[k].recorded.reserve(n + room_to_grow(n));
       states[k].recorded.resize(n);
       scores.push_back(scores_[k].data());
       gradients.push_back(states[k].recorded.data());
@@ -66,6 +59,19 @@ class Booster {
     if (forest_.params.updatable) {
       std::move(states.begin(), states.end(), std::back_inserter(forest_.states));
     }
+  }
+
+  // The variance of what the trees leave unexplained, in squared units of the scores.
+  double residual_variance() const {
+    const std::size_t n = forest_.rows.size();
+    __int128 sum = 0;
+    Gradient residual = 0;
+    for (std::size_t r = 0; r < n; ++r) {
+      forest_.loss.record_row(forest_.rows.target[r], {&scores_[0][r], 1}, &residual);
+      sum += static_cast<__int128>(residual) * residual;
+    }
+    const double grid = Loss::target_grid;
+    return std::max(static_cast<double>(sum) / static_cast<double>(n), 1.0) * (grid * grid);
   }
 
  private:
@@ -94,7 +100,7 @@ class Booster {
         state.recorded.data(), forest_.rows.weight.empty() ? nullptr : forest_.rows.weight.data(),
         forest_.loss.kind};
     Tree& tree = forest_.trees[t];
-    tree = grower->grow(contributions);
+    tree = grower->grow(contributions, growing_.max_leaf_nodes);
     state.leaf_ids.visit([&](auto* leaf_ids) {
       place_rows(tree, *grower, outside, leaf_ids, scores_[k].data(), n_threads);
     });
@@ -210,6 +216,10 @@ void boost(Forest& forest, Validation* validation, const Stopping& stopping,
     const bool told_to_stop = on_iteration && on_iteration(done, loss);
     if (told_to_stop || (stopping.patience > 0 && done - best >= stopping.patience)) break;
   }
+  // Gains grow with the weights, so the noise that they are compared with does too.
+  forest.noise = static_cast<double>(forest.target_sums.weight) * forest.loss.weight_unit /
+                 static_cast<double>(forest.rows.size());
+  if (forest.loss.kind == LossKind::squared) forest.noise *= booster.residual_variance();
   if (validation != nullptr && stopping.patience > 0) {
     const std::size_t keep =
         static_cast<std::size_t>(std::max(best, 1) * forest.trees_per_iteration());
@@ -220,12 +230,27 @@ void boost(Forest& forest, Validation* validation, const Stopping& stopping,
 
 }  // namespace
 
+GrowingParams growing_params(const Forest& forest) {
+  GrowingParams params;
+  params.max_leaf_nodes = forest.params.max_leaf_nodes;
+  params.learning_rate = forest.params.learning_rate;
+  params.keep_sums = forest.params.updatable;
+  params.split = {forest.loss.gradient_unit(),
+                  forest.loss.hessian_unit(),
+                  forest.params.l2_regularization,
+                  forest.loss.least_hessian,
+                  forest.params.min_samples_leaf,
+                  forest.loss.largest_gradient() * largest_weight(forest.rows)};
+  return params;
+}
+
 void train(Forest& forest, Validation* validation, const Stopping& stopping,
            const OnIteration& on_iteration, int n_threads) {
   const bool packed = forest.rows.weight.empty() &&
                       static_cast<std::int64_t>(forest.rows.size()) <= PackedSums::most_rows;
   const auto run = packed ? boost<PackedSums> : boost<WideSums>;
   run(forest, validation, stopping, on_iteration, n_threads);
+  forest.params.n_estimators = forest.n_iterations();  // what a refit is to train
 }
 
 }  // namespace graftboost

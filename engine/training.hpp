@@ -12,6 +12,9 @@ struct Validation {
   std::vector<std::vector<double>> scores;  // one array per tree of an iteration
 };
 
+// How the trees of a forest are grown.
+GrowingParams growing_params(const Forest& forest);
+
 // Grows the trees of a forest whose rows, loss and parameters are set.
 void train(Forest& forest, Validation* validation, const Stopping& stopping,
            const OnIteration& on_iteration, int n_threads);

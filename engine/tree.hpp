@@ -24,12 +24,14 @@ struct Node {
   bool is_leaf() const { return left == no_node; }
 };
 
-// Nodes in the order of growth: split s (from 0) made nodes 2s + 1 and 2s + 2, the root is node 0.
-// Of the two, the left keeps the leaf id of the parent and the right gets a new one.
+// A parent comes before its children; the root is node 0. As grown, split s (from 0) made nodes
+// 2s + 1 and 2s + 2, and of the two the left kept the leaf id of the parent while the right got a new
+// one. Grafts number the nodes anew, but leaf ids stay with their rows: some may go out of use.
 struct Tree {
   std::vector<Node> nodes;
 
   std::int32_t n_leaves() const { return static_cast<std::int32_t>(nodes.size() + 1) / 2; }
+  // By leaf id; no_node, and 0, where an id is not in use.
   std::vector<NodeIndex> leaf_nodes() const;
   std::vector<double> leaf_values() const;
 
@@ -53,8 +55,11 @@ struct LeafIds {
 
   LeafIds() = default;
   LeafIds(std::size_t n_rows, int max_leaf_nodes) {
+    max_leaf_nodes <= 256 ? narrow.reserve(n_rows + room_to_grow(n_rows))
+                          : wide.reserve(n_rows + room_to_grow(n_rows));
     max_leaf_nodes <= 256 ? narrow.resize(n_rows) : wide.resize(n_rows);
   }
+  void resize(std::size_t n_rows) { wide.empty() ? narrow.resize(n_rows) : wide.resize(n_rows); }
   // Calls with the array itself, so that loops over rows do not ask again and again.
   template <class Use>
   decltype(auto) visit(Use&& use) {
@@ -76,8 +81,8 @@ using KeptSums = std::vector<Histogram<Sums>>;
 //
 // Of two siblings only the one that was smaller when they were grown has its histogram in `sums`
 // (as has the root): the other's is its parent's less its sibling's, so that a walk from the root
-// has every histogram at the price of one subtraction a level. A small node may have none: counting
-// its rows again is cheaper than keeping it.
+// has every histogram at the price of one subtraction a level. Two siblings that were both too small
+// to be split have none: counting so few rows again is cheap.
 struct TreeState {
   LeafIds leaf_ids;
   Array<Gradient> recorded;  // 0 where the row is outside the tree's subsample

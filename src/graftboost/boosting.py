@@ -23,9 +23,10 @@ from graftboost.rows import (
     share_dtype,
 )
 from graftboost.threads import thread_count
+from graftboost.updating import Updatable
 
 
-class GraftBoost(CallbackSupportMixin, BaseEstimator):
+class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
     """Boosted trees of either kind; not for users, who take one of the two estimators.
 
     A fitted estimator holds the engine's forest and what was learned about the columns of X, and
@@ -36,6 +37,7 @@ class GraftBoost(CallbackSupportMixin, BaseEstimator):
 
     _forest: Forest
     _columns: Columns
+    _fitted_class_weights: tuple[list[Any], list[float]] | None
     n_features_in_: int
 
     def __init__(
@@ -163,10 +165,14 @@ class GraftBoost(CallbackSupportMixin, BaseEstimator):
             progress.on_iteration,
         )
         self._forest = forest
+        self._next_id = table.n_rows if rows.ids is None else int(rows.ids.max()) + 1
         self._columns = columns
         self.n_features_in_ = table.n_features
         if classes is not None:
             self.classes_ = classes
+            self._fitted_class_weights = (
+                None if class_weights is None else (classes.tolist(), class_weights.tolist())
+            )
         progress.close()
         return self
 
@@ -298,17 +304,6 @@ class GraftBoost(CallbackSupportMixin, BaseEstimator):
         matrix = self._encode(X)
         return self._forest.apply(matrix, thread_count(self.n_jobs))
 
-    def check_state(self) -> None:
-        """Recount every sum that the model stores from the rows that it holds.
-
-        Raises
-        ------
-        RuntimeError
-            If one differs, by however little.
-        """
-        check_is_fitted(self)
-        self._forest.check_state(thread_count(self.n_jobs))
-
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
         """Names of the features, if X had names and all were strings."""
@@ -316,18 +311,6 @@ class GraftBoost(CallbackSupportMixin, BaseEstimator):
         if self._columns.names is None:
             raise AttributeError(f"{type(self).__name__} was fitted on X without feature names.")
         return self._columns.names
-
-    @property
-    def row_ids_(self) -> NDArray[np.int64]:
-        """Ids of the rows that the model holds."""
-        check_is_fitted(self)
-        return self._forest.row_ids
-
-    @property
-    def n_rows_(self) -> int:
-        """How many rows the model holds."""
-        check_is_fitted(self)
-        return self._forest.n_rows
 
     @property
     def n_iter_(self) -> int:
@@ -359,9 +342,6 @@ class GraftBoost(CallbackSupportMixin, BaseEstimator):
     def best_iteration_(self) -> int:
         """After how many iterations the validation loss was least."""
         return int(np.argmin(self.validation_losses_)) + 1
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_forest")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

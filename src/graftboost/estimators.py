@@ -13,7 +13,13 @@ from sklearn.utils._param_validation import StrOptions
 
 from graftboost.boosting import GraftBoost
 from graftboost.parameters import CONSTRAINTS, describe_parameters
-from graftboost.rows import check_known_labels, check_labels, check_target, weigh_classes
+from graftboost.rows import (
+    check_added_labels,
+    check_known_labels,
+    check_labels,
+    check_target,
+    weigh_classes,
+)
 
 
 @describe_parameters
@@ -226,11 +232,26 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
         assert classes is not None
         return check_known_labels(y_val, n_rows, classes, "y_val")
 
+    def _read_added_target(
+        self, y: Any, n_rows: int
+    ) -> tuple[NDArray[np.float64], list[int], NDArray[Any]]:
+        return check_added_labels(y, n_rows, self.classes_)
+
     def _class_weights(
         self, classes: NDArray[Any] | None, target: NDArray[np.float64]
     ) -> NDArray[np.float64] | None:
         assert classes is not None
         return weigh_classes(self.class_weight, classes, target)
+
+    def _added_class_weights(self, classes: NDArray[Any] | None) -> NDArray[np.float64] | None:
+        """Return the weights of fit; a later class weighs what class_weight says, or one."""
+        if self._fitted_class_weights is None:
+            return None
+        given = self.class_weight if isinstance(self.class_weight, Mapping) else {}
+        assert classes is not None
+        known = dict(zip(*self._fitted_class_weights, strict=True))
+        labels = classes.tolist()
+        return np.array([known.get(label, given.get(label, 1.0)) for label in labels], np.float64)
 
 
 def _decision(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -325,3 +346,8 @@ class GraftBoostRegressor(RegressorMixin, GraftBoost):
         self, y_val: Any, n_rows: int, classes: NDArray[Any] | None
     ) -> NDArray[np.float64]:
         return check_target(y_val, n_rows, "y_val")
+
+    def _read_added_target(
+        self, y: Any, n_rows: int
+    ) -> tuple[NDArray[np.float64], list[int], None]:
+        return check_target(y, n_rows), [], None

@@ -114,6 +114,38 @@ def check_known_labels(
     return codes
 
 
+def check_added_labels(
+    y: Any, n_rows: int, classes: NDArray[Any]
+) -> tuple[NDArray[np.float64], list[int], NDArray[Any]]:
+    """Return the rows' class codes, the new code of each class known before, and all classes.
+
+    Examples
+    --------
+    >>> codes, relabel, classes = check_added_labels(["b", "c"], 2, np.array(["a", "c"]))
+    >>> codes.tolist(), relabel, classes.tolist()
+    ([1.0, 2.0], [0, 2], ['a', 'b', 'c'])
+    """
+    labels = _read_labels(y, n_rows, "y")
+    unseen = set(labels.tolist()) - set(classes.tolist())
+    if unseen:
+        try:
+            everyone = sorted([*classes.tolist(), *unseen])
+        except TypeError:
+            raise ValueError(
+                f"y holds the class {min(unseen, key=repr)!r}, which cannot be ordered beside "
+                f"the classes of the model, {classes.tolist()[:5]}. Give labels of the same kind."
+            ) from None
+        kind = object if classes.dtype == object else np.result_type(classes, labels)
+        known, classes = classes, np.array(everyone, dtype=kind)
+        index = {label: code for code, label in enumerate(everyone)}
+        relabel = [index[label] for label in known.tolist()]
+    else:
+        index = {label: code for code, label in enumerate(classes.tolist())}
+        relabel = list(range(len(classes)))
+    codes = np.fromiter((index[label] for label in labels.tolist()), np.float64, n_rows)
+    return codes, relabel, classes
+
+
 def check_all_classes(
     codes: NDArray[np.float64], classes: NDArray[Any], weight: NDArray[np.float64] | None
 ) -> None:

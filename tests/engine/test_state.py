@@ -129,30 +129,6 @@ def test_leaf_values_add_up_exactly() -> None:
         assert (scaled == np.rint(scaled)).all()
 
 
-def test_exclusive_columns_are_the_same_model_sparse_or_dense() -> None:
-    """Forty one-hot columns are stored sparsely; a few of them alone are not."""
-    rng = np.random.default_rng(0)
-    n_rows, n_columns = 3_000, 40
-    hot = rng.integers(0, n_columns, n_rows)
-    data = make_data(0, n_rows=n_rows)
-    one_hot = (hot[:, None] == np.arange(n_columns)).astype(np.float32)
-    y = ((hot % 3 == 0) ^ (data.X[:, 0] > 0.5)).astype(np.float64)
-    wide = type(data)(
-        np.hstack([data.X[:, :1], one_hot]), y, None, data.ids, (0,) * (1 + n_columns), "logistic"
-    )
-    categorical = type(data)(
-        np.column_stack([data.X[:, 0], hot]).astype(np.float32),
-        y,
-        None,
-        data.ids,
-        (0, n_columns),
-        "logistic",
-    )
-    sparse, plain = fit_forest(wide), fit_forest(categorical)
-    sparse.check_state(n_threads=1)
-    assert np.array_equal(sparse.raw_scores(wide.X, 1), plain.raw_scores(categorical.X, 1))
-
-
 def test_early_stopping_keeps_the_best_iteration() -> None:
     data = make_data(0, n_rows=300)
     other = make_data(0, n_rows=400).take(np.arange(300, 400))

@@ -1,0 +1,24 @@
+// New subtrees in the place of old ones.
+#pragma once
+
+#include <vector>
+
+#include "tree.hpp"
+
+namespace graftboost {
+
+// What replaces the nodes under `node`. An empty subtree makes it a leaf with leaf id leaf_ids[0].
+template <class Sums>
+struct Graft {
+  NodeIndex node = 0;
+  Tree subtree;
+  KeptSums<Sums> kept;                 // one per node of the subtree, the root's for `node` itself
+  std::vector<std::int32_t> leaf_ids;  // of the subtree's leaves 0, 1, ..., in the tree
+};
+
+// The tree with all the grafts, whose nodes lie in disjoint subtrees. Nodes of the result are numbered
+// from the root, left before right; `kept` moves along with its nodes.
+template <class Sums>
+void graft(Tree& tree, KeptSums<Sums>& kept, std::vector<Graft<Sums>> grafts);
+
+}  // namespace graftboost

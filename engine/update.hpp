@@ -1,0 +1,70 @@
+// Rows into and out of a trained forest, in place.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "forest.hpp"
+#include "grafting.hpp"
+#include "growing.hpp"
+#include "scores.hpp"
+
+namespace graftboost {
+
+// When a split still passes although the rows changed.
+//   regret   (best gain - present gain) / noise * N / n <= tolerance: retraining is spent where it is
+//            cheap and where single rows are remembered, in nodes that few rows reach
+//   rank     the present split is among the best `places` candidates (the paper's sigma)
+struct ToleranceRule {
+  enum class Kind : std::uint8_t { regret, rank };
+  Kind kind = Kind::regret;
+  double tolerance = 1;
+  std::int64_t places = 1;
+
+  bool regret_passes(double best, double present, double noise, std::int64_t n_all,
+                     std::int64_t n) const {
+    return (best - present) / noise * (static_cast<double>(n_all) / static_cast<double>(n)) <=
+           tolerance;
+  }
+};
+
+// What an update did.
+struct UpdateCounts {
+  bool refitted = false;
+  std::int64_t trees_touched = 0;
+  std::int64_t nodes_checked = 0;
+  std::int64_t nodes_retrained = 0;
+  std::int64_t rows_retrained = 0;
+
+  UpdateCounts& operator+=(const UpdateCounts& other) {
+    trees_touched += other.trees_touched;
+    nodes_checked += other.nodes_checked;
+    nodes_retrained += other.nodes_retrained;
+    rows_retrained += other.rows_retrained;
+    return *this;
+  }
+};
+
+// The rows that go (still in their slots) and the rows that come (appended, nothing recorded yet).
+struct Change {
+  std::vector<Slot> removed;
+  std::vector<Slot> added;
+  std::vector<bool> gone;  // per slot
+};
+
+// Adds and removes rows in one pass; `added` may be null. If `n_classes` is more than the model has, it
+// grows to so many, and a class k that it had is called relabel[k] from then on. All that can be wrong with the arguments is found, and thrown as
+// std::invalid_argument, before anything changes.
+template <class Value>
+UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const RowId> removed,
+                    std::span<const std::int32_t> relabel, int n_classes, const ToleranceRule& rule,
+                    int n_threads);
+
+// Takes the removed rows out of every tree and puts the added rows in, retraining the nodes whose
+// split no longer passes. The removed rows stay in their slots; vacating those is the caller's next
+// step, whether this returns true (done) or false: refitting is cheaper, and the trees are void.
+bool update_trees(Forest& forest, const Change& change, const ToleranceRule& rule,
+                  UpdateCounts& counts, int n_threads);
+
+}  // namespace graftboost

@@ -1,0 +1,320 @@
+"""Rows into and out of a fitted model."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from graftboost.data import Columns, read_table
+from graftboost.report import UpdateReport
+from graftboost.rows import Rows, check_row_ids, check_weight
+from graftboost.threads import thread_count
+
+if TYPE_CHECKING:
+    from graftboost._engine import Forest
+
+NO_IDS = np.empty(0, dtype=np.int64)
+
+
+def _is_to_be_updatable(model: Updatable) -> bool:
+    if not model.updatable:
+        raise AttributeError("partial_fit needs a model with updatable=True.")
+    return True
+
+
+class Updatable:
+    """The methods that change which rows a fitted model holds.
+
+    A call that raises has changed nothing: all that can be wrong is found before the engine starts.
+    """
+
+    _forest: Forest
+    _columns: Columns
+    _next_id: int
+    n_jobs: int | None
+    max_bins: int
+    split_sample: float
+    tolerance_rule: str
+    tolerance: float
+    updatable: bool
+
+    def add(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        row_ids: ArrayLike | None = None,
+    ) -> UpdateReport:
+        """Add rows to the model.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            Features, with the columns of `fit`.
+        y : array-like of shape (n_rows,)
+            Targets. Classes that the model does not know yet make it grow.
+        sample_weight : array-like of shape (n_rows,), default=None
+            How often each row counts.
+        row_ids : array-like of int of shape (n_rows,), default=None
+            An id for each row, which no other row that the model holds has. Without, ids go on
+            from the largest one ever used.
+
+        Returns
+        -------
+        UpdateReport
+            What was done.
+
+        Examples
+        --------
+        >>> from graftboost import GraftBoostClassifier
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = GraftBoostClassifier(n_estimators=20).fit(X[:500], y[:500])
+        >>> report = model.add(X[500:], y[500:])
+        >>> report.added_ids[:3], model.n_rows_
+        (array([500, 501, 502]), 569)
+        """
+        return self.update(X, y, sample_weight, row_ids=row_ids)
+
+    def remove(self, row_ids: ArrayLike | slice) -> UpdateReport:
+        """Remove rows from the model.
+
+        Parameters
+        ----------
+        row_ids : int, array-like of int or bool, or slice
+            Ids of the rows, or a mask over `row_ids_`, or a slice of ids: ``slice(100, 200)`` are
+            the rows held whose ids lie from 100 to 199.
+
+        Returns
+        -------
+        UpdateReport
+            What was done.
+
+        Examples
+        --------
+        >>> from graftboost import GraftBoostClassifier
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> model = GraftBoostClassifier(n_estimators=20).fit(*load_breast_cancer(return_X_y=True))
+        >>> model.remove([17, 4]).removed_ids
+        array([17,  4])
+        >>> model.n_rows_
+        567
+        """
+        return self.update(remove=row_ids)
+
+    def update(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        row_ids: ArrayLike | None = None,
+        remove: ArrayLike | slice | None = None,
+    ) -> UpdateReport:
+        """Add and remove rows in one pass, as a sliding window does.
+
+        Parameters
+        ----------
+        X, y, sample_weight, row_ids
+            Rows to add, as in `add`; may be left out.
+        remove
+            Rows to remove, as in `remove`; may be left out. A row that is removed frees its id
+            for one that is added in the same call.
+
+        Returns
+        -------
+        UpdateReport
+            What was done.
+        """
+        start = time.perf_counter()
+        check_is_fitted(self)
+        if not self._forest.updatable:
+            raise ValueError(
+                "This model was fitted with updatable=False and holds no rows. "
+                "Fit it anew with updatable=True."
+            )
+        removed = NO_IDS if remove is None else self._ids_to_remove(remove)
+        rows, relabel, classes = self._rows_to_add(X, y, sample_weight, row_ids)
+        if rows is None and not len(removed):
+            return UpdateReport("in-place", NO_IDS, NO_IDS, 0, 0, 0, 0, {"total": 0.0})
+        counts = self._forest.update(
+            None if rows is None else rows.X,
+            None if rows is None else rows.y,
+            None if rows is None else rows.weight,
+            None if rows is None else rows.ids,
+            removed,
+            relabel,
+            1 if classes is None else len(classes),
+            self.tolerance_rule,
+            float(self.tolerance),
+            max(1, math.ceil(self.tolerance * self.split_sample * self.max_bins)),
+            thread_count(self.n_jobs),
+        )
+        added = NO_IDS
+        if rows is not None:
+            assert rows.ids is not None
+            added = rows.ids
+            self._next_id = max(self._next_id, int(added.max()) + 1)
+        if classes is not None:
+            self.classes_ = classes
+        return UpdateReport(
+            "refit" if counts.refitted else "in-place",
+            added,
+            removed,
+            counts.trees_touched,
+            counts.nodes_checked,
+            counts.nodes_retrained,
+            counts.rows_retrained,
+            {"total": time.perf_counter() - start},
+        )
+
+    @available_if(_is_to_be_updatable)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add rows, as scikit-learn's streaming estimators do; the first call fits.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows to add, as in `add`.
+        classes : array-like, default=None
+            Taken for the sake of the interface, and not needed: classes are learned as they come.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
+        if self.__sklearn_is_fitted__():
+            self.add(X, y, sample_weight)
+        else:
+            self.fit(X, y, sample_weight)
+        return self
+
+    def refit(self) -> Self:
+        """Train all trees again from the rows that the model holds.
+
+        The model is then, bit for bit, the one that `fit` makes of these rows with the same bins.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
+        check_is_fitted(self)
+        if not self._forest.updatable:
+            raise ValueError(
+                "This model was fitted with updatable=False and holds no rows. "
+                "Fit it anew with updatable=True."
+            )
+        self._forest.refit(thread_count(self.n_jobs))
+        return self
+
+    def check_state(self) -> None:
+        """Recount every sum that the model stores from the rows that it holds.
+
+        Raises
+        ------
+        RuntimeError
+            If one differs, by however little.
+        """
+        check_is_fitted(self)
+        self._forest.check_state(thread_count(self.n_jobs))
+
+    @property
+    def row_ids_(self) -> NDArray[np.int64]:
+        """Ids of the rows that the model holds."""
+        check_is_fitted(self)
+        return self._forest.row_ids
+
+    @property
+    def n_rows_(self) -> int:
+        """How many rows the model holds."""
+        check_is_fitted(self)
+        return self._forest.n_rows
+
+    def _ids_to_remove(self, remove: ArrayLike | slice) -> NDArray[np.int64]:
+        # `row_ids_` is made anew each time it is asked for: not where ids are all that is needed.
+        if isinstance(remove, slice):
+            if remove.step not in (None, 1):
+                raise ValueError(
+                    f"row_ids is a slice with step {remove.step}. A slice of ids names all between "
+                    "start and stop: leave the step out, or pass the ids."
+                )
+            held = self.row_ids_
+            chosen = np.ones(len(held), dtype=bool)
+            if remove.start is not None:
+                chosen &= held >= remove.start
+            if remove.stop is not None:
+                chosen &= held < remove.stop
+            return np.sort(held[chosen])
+        ids = np.atleast_1d(np.asarray(remove))
+        if ids.dtype == bool:
+            held = self.row_ids_
+            if ids.shape != held.shape:
+                raise ValueError(
+                    f"row_ids is a mask of shape {ids.shape}, but the model holds {len(held)} "
+                    "rows. A mask has one value for each of row_ids_."
+                )
+            return held[np.flatnonzero(ids)]
+        if not ids.size:
+            return NO_IDS
+        checked = check_row_ids(ids, len(ids))
+        assert checked is not None
+        return checked
+
+    def _rows_to_add(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, row_ids: ArrayLike | None
+    ) -> tuple[Rows | None, list[int], NDArray[Any] | None]:
+        """Return the rows, the new code of each old class, and the classes there are then."""
+        classes = getattr(self, "classes_", None)
+        same = [] if classes is None else list(range(len(classes)))
+        if X is None:
+            for argument, value in [
+                ("y", y),
+                ("sample_weight", sample_weight),
+                ("row_ids", row_ids),
+            ]:
+                if value is not None:
+                    raise ValueError(f"{argument} is given without X. Pass both, or neither.")
+            return None, same, classes
+        table = read_table(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        target, relabel, classes = self._read_added_target(y, table.n_rows)
+        ids = check_row_ids(row_ids, table.n_rows)
+        if ids is None:
+            ids = np.arange(self._next_id, self._next_id + table.n_rows, dtype=np.int64)
+        rows = Rows(
+            self._columns.encode(table), target, check_weight(sample_weight, table.n_rows), ids
+        )
+        return rows.weighed_by_class(self._added_class_weights(classes)), relabel, classes
+
+    def _read_added_target(
+        self, y: Any, n_rows: int
+    ) -> tuple[NDArray[np.float64], list[int], NDArray[Any] | None]:
+        """Return the target of added rows, the new code of each old class, and all classes."""
+        raise NotImplementedError
+
+    def _added_class_weights(self, classes: NDArray[Any] | None) -> NDArray[np.float64] | None:
+        return None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_forest")
+
+    if TYPE_CHECKING:
+
+        def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+            """Train a model."""
+            ...

@@ -1,0 +1,99 @@
+"""How codes are stored must not show in a model: bundles, sparse cells, two-byte codes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from graftboost import reference
+
+from .making import CLASSES, Data, fit_bins, fit_forest, make_data
+
+
+def one_hot_data(n_rows: int = 1_000, n_columns: int = 40, *, also_hot: float = 0.0) -> Data:
+    """One real column and many exclusive ones; a share of the rows has a second one set."""
+    rng = np.random.default_rng(0)
+    hot = rng.integers(0, n_columns, n_rows)
+    one_hot = (hot[:, None] == np.arange(n_columns)).astype(np.float32)
+    second = rng.random(n_rows) < also_hot
+    one_hot[second, rng.integers(0, n_columns, n_rows)[second]] = 1
+    real = rng.normal(size=n_rows).astype(np.float32)
+    y = ((hot % 3 == 0) ^ (real > 0.5)).astype(np.float64)
+    X = np.hstack([real[:, None], one_hot])
+    return Data(X, y, None, np.arange(n_rows), (0,) * X.shape[1], "logistic")
+
+
+def assert_same_as_reference(data: Data) -> None:
+    bins = fit_bins(data)
+    forest = fit_forest(data, bins, n_estimators=2)
+    model = reference.fit(
+        data.X.tolist(),
+        data.y.tolist(),
+        loss=data.loss,
+        features=[
+            reference.Feature(tuple(bins.edges(f).tolist()), n)
+            for f, n in enumerate(data.n_categories)
+        ],
+        row_ids=data.ids.tolist(),
+        n_classes=CLASSES[data.loss],
+        n_estimators=2,
+        learning_rate=0.3,
+        max_leaf_nodes=8,
+        min_samples_leaf=5,
+        l2_regularization=0.1,
+    )
+    for t, tree in enumerate(model.trees):
+        assert forest.tree(t)["g"].tolist() == [node.sums.g for node in tree.nodes]
+        assert forest.tree(t)["gain"].tolist() == [node.gain for node in tree.nodes]
+        assert forest.tree(t)["feature"].tolist() == [node.test.feature for node in tree.nodes]
+    forest.check_state(n_threads=1)
+    applied = forest.apply(data.X, n_threads=1)
+    for t in range(forest.n_trees):
+        assert (applied[:, t] == forest.leaf_ids(t)).all()
+
+
+def test_exclusive_columns() -> None:
+    assert_same_as_reference(one_hot_data())
+
+
+def test_columns_that_are_hardly_ever_set_together() -> None:
+    # So rarely that the rows looked at to form the bundles need not show it.
+    data = one_hot_data(40_000)
+    data.X[data.ids % 1_999 == 0, 5:9] = 1
+    forest = fit_forest(data, n_threads=2)
+    forest.check_state(n_threads=2)
+    applied = forest.apply(data.X, n_threads=1)
+    for t in range(forest.n_trees):
+        assert (applied[:, t] == forest.leaf_ids(t)).all()
+
+
+@pytest.mark.parametrize("also_hot", [0.05, 0.5])
+def test_sparse_columns_that_overlap(also_hot: float) -> None:
+    assert_same_as_reference(one_hot_data(also_hot=also_hot))
+
+
+def test_one_hot_is_the_same_model_as_categories() -> None:
+    data = one_hot_data()
+    hot = data.X[:, 1:].argmax(axis=1)
+    categories = Data(
+        np.column_stack([data.X[:, 0], hot]).astype(np.float32),
+        data.y,
+        None,
+        data.ids,
+        (0, 40),
+        "logistic",
+    )
+    assert np.array_equal(
+        fit_forest(data).raw_scores(data.X, 1), fit_forest(categories).raw_scores(categories.X, 1)
+    )
+
+
+def test_two_byte_codes_beside_one_byte_codes() -> None:
+    data = make_data(0, n_rows=2_000, missing=True)
+    many = np.random.default_rng(0).integers(0, 700, 2_000).astype(np.float32)
+    X = np.column_stack([data.X[:, :3], many, data.X[:, 3]]).astype(np.float32)
+    mixed = Data(X, data.y, None, data.ids, (0, 0, 0, 700, 0), "logistic")
+    assert_same_as_reference(mixed)
+    assert_same_as_reference(Data(X, data.y, None, data.ids, (0, 0, 0, 0, 0), "logistic"))
+    forest = fit_forest(Data(many[:, None], data.y, None, data.ids, (700,), "logistic"))
+    forest.check_state(n_threads=1)
