@@ -256,6 +256,7 @@ std::optional<std::string> find_fault_in_tree(const Forest& forest, std::size_t 
     Histogram<Sums> histogram(forest.rows.layout.histogram_size());
     histogram.fill(Sums(Totals{}));
     accumulate(forest.rows, contributions, reached, histogram.data());
+    clear_none_cells(forest.rows.layout, histogram.data());
     for (const std::uint32_t f : forest.rows.layout.by_offset()) {
       const CodeLayout::Place& place = forest.rows.layout[f];
       if (place.counts_only_differing()) complete(place, node.sums, histogram.data());

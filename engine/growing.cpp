@@ -69,6 +69,7 @@ void Grower<Sums>::count(const Contributions& contributions, Growth& growth) {
   const auto shares = static_cast<std::size_t>(n_threads_);
   if (shares <= 1 || growth.size() * cells_per_row_ < least_cells_to_share) {
     accumulate(rows_, contributions, slots, growth.histogram.data());
+    clear_none_cells(rows_.layout, growth.histogram.data());
     return;
   }
   partial_.resize(shares - 1);
@@ -85,6 +86,7 @@ void Grower<Sums>::count(const Contributions& contributions, Growth& growth) {
   for (const auto& part : partial_) {
     for (std::size_t i = 0; i < part.size(); ++i) growth.histogram[i] += part[i];
   }
+  clear_none_cells(rows_.layout, growth.histogram.data());
 }
 
 // Stable: lefts go to `lefts` (which may be where they come from), rights to `rights`. Returns how

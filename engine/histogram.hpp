@@ -36,6 +36,13 @@ void accumulate(const Rows& rows, const Contributions& contributions, std::span<
 
 Totals total_of(const Contributions& contributions, std::span<const Slot> slots, int n_threads);
 
+// After the last row: the cell for "none differs" of a bundle is a place to write to, not a sum that
+// anybody keeps up to date.
+template <class Sums>
+void clear_none_cells(const CodeLayout& layout, Sums* histogram) {
+  for (const std::uint32_t offset : layout.bundle_offsets()) histogram[offset] = Sums(Totals{});
+}
+
 // Fills the common code's cell of one such feature: the node's total less all other cells.
 template <class Sums>
 void complete(const CodeLayout::Place& place, const Totals& node, Sums* histogram) {

@@ -126,6 +126,7 @@ CodeLayout::CodeLayout(const BinMap& bins) : places_(bins.n_features()) {
   for (std::int32_t b = 0; b < n_bundles; ++b) {
     const std::size_t offset = histogram_size_++;
     byte_offsets_.push_back(static_cast<std::uint32_t>(offset));
+    bundle_offsets_.push_back(static_cast<std::uint32_t>(offset));
     for (std::uint32_t f = 0; f < places_.size(); ++f) {
       if (bins[f].bundle == b) place(f, Kind::bundled, n_bytes() - 1, histogram_size_ - offset);
     }

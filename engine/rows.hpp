@@ -65,6 +65,7 @@ class CodeLayout {
   // Histogram offsets of a row's bytes and words, in their order.
   const std::vector<std::uint32_t>& byte_offsets() const { return byte_offsets_; }
   const std::vector<std::uint32_t>& word_offsets() const { return word_offsets_; }
+  const std::vector<std::uint32_t>& bundle_offsets() const { return bundle_offsets_; }
   // Features in the order of their sums.
   const std::vector<std::uint32_t>& by_offset() const { return by_offset_; }
 
@@ -72,7 +73,7 @@ class CodeLayout {
   void place(std::uint32_t feature, Kind kind, std::size_t position, std::size_t base = 0);
 
   std::vector<Place> places_;
-  std::vector<std::uint32_t> by_offset_, byte_offsets_, word_offsets_;
+  std::vector<std::uint32_t> by_offset_, byte_offsets_, word_offsets_, bundle_offsets_;
   std::size_t histogram_size_ = 0;
   std::size_t row_bytes_ = 0;
 };

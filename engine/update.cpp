@@ -245,6 +245,7 @@ class TreeUpdater {
     histogram.fill(Sums(Totals{}));
     accumulate(forest_.rows, forest_.contributions_to(t_), {reached.inside.data(), n},
                histogram.data());
+    clear_none_cells(layout(), histogram.data());
     for (const std::uint32_t f : layout().by_offset()) {
       if (layout()[f].counts_only_differing())
         complete(layout()[f], node(i).sums, histogram.data());
@@ -603,7 +604,7 @@ UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const 
 
   // Nothing below is expected to fail.
   UpdateCounts counts;
-  const bool grows = n_classes > forest.loss.n_classes;
+  const bool grows = forest.loss.kind != LossKind::squared && n_classes > forest.loss.n_classes;
   if (grows) grow_classes(forest, relabel, n_classes);
   for (const Slot slot : change.removed) {
     forest.index.erase(forest.rows.ids, slot);

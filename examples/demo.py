@@ -1,4 +1,4 @@
-"""A first look: train, predict, and see what the model remembers of its rows.
+"""A first look: train, predict, remove rows, and see what the model remembers of them.
 
 Runs in a few seconds on data that scikit-learn ships: ``make demo``.
 """
@@ -65,12 +65,35 @@ def show_memory_of_rows(X: np.ndarray, y: np.ndarray) -> None:
     print(f"  every sum counted again from the {one.n_rows_} rows held: equal ({seconds:.2f} s)")
 
 
+def show_removal(X: np.ndarray, y: np.ndarray) -> None:
+    """Take five rows with wrong labels out of a model, and compare with one that never saw them."""
+    wrong = np.arange(100, 600, 100)
+    labels = y.copy()
+    labels[wrong] = (y[wrong] + 1) % 10
+    model = GraftBoostClassifier().fit(X, labels)
+
+    def belief(model: GraftBoostClassifier) -> float:
+        return float(model.predict_proba(X[wrong])[np.arange(5), labels[wrong]].mean())
+
+    before = belief(model)
+    report = model.remove(wrong)
+    model.check_state()
+    retrained = GraftBoostClassifier().fit(np.delete(X, wrong, axis=0), np.delete(y, wrong))
+    print("\nFive digits with wrong labels leave the model:")
+    print("  " + str(report).replace("\n", "\n  "))
+    print("  probability that it gives to the wrong labels")
+    print(f"    before the removal     {before:.4f}   (what a model left alone goes on saying)")
+    print(f"    after the removal      {belief(model):.4f}")
+    print(f"    trained without them   {belief(retrained):.4f}")
+
+
 def main() -> None:
     """Run the demo."""
     compare("Digits", *load_digits(return_X_y=True))
     X, y = load_breast_cancer(return_X_y=True)
     compare("Breast cancer", X, y)
     show_memory_of_rows(X, y)
+    show_removal(*load_digits(return_X_y=True))
 
 
 if __name__ == "__main__":

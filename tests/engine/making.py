@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from graftboost._engine import BinMap, Forest
+from graftboost._engine import BinMap, Forest, UpdateCounts
 
 CLASSES = {"logistic": 2, "softmax": 3, "squared": 1}
 
@@ -104,3 +104,19 @@ def trees(forest: Forest) -> list[dict[str, list[Any]]]:
         {name: values.tolist() for name, values in forest.tree(t).items()}
         for t in range(forest.n_trees)
     ]
+
+
+def update_forest(
+    forest: Forest,
+    added: Data,
+    removed: np.ndarray,
+    rule: str = "regret",
+    tolerance: float = 1.0,
+    places: int = 1,
+) -> UpdateCounts:
+    """Add and remove rows."""
+    rows = (added.X, added.y, added.weight, added.ids) if len(added.ids) else (None,) * 4
+    n_classes = CLASSES[added.loss]
+    return forest.update(
+        *rows, removed, list(range(n_classes)), n_classes, rule, tolerance, places, 1
+    )

@@ -7,7 +7,7 @@ import pytest
 
 from graftboost import reference
 
-from .making import CLASSES, Data, fit_bins, fit_forest, make_data
+from .making import CLASSES, Data, fit_bins, fit_forest, make_data, update_forest
 
 
 def one_hot_data(n_rows: int = 1_000, n_columns: int = 40, *, also_hot: float = 0.0) -> Data:
@@ -97,3 +97,20 @@ def test_two_byte_codes_beside_one_byte_codes() -> None:
     assert_same_as_reference(Data(X, data.y, None, data.ids, (0, 0, 0, 0, 0), "logistic"))
     forest = fit_forest(Data(many[:, None], data.y, None, data.ids, (700,), "logistic"))
     forest.check_state(n_threads=1)
+
+
+@pytest.mark.parametrize("also_hot", [0.0, 0.02, 0.5])
+def test_updates_of_one_hot_columns(also_hot: float) -> None:
+    """Added rows may set columns together that never were before."""
+    data = one_hot_data(1_000, also_hot=also_hot)
+    data.X[950:, 3:6] = 1
+    forest = fit_forest(data.take(np.arange(900)))
+    for step, tolerance in enumerate([0.0, 1.0, 1e9, 1.0]):
+        into = data.take(np.arange(900 + 25 * step, 925 + 25 * step))
+        update_forest(forest, into, np.arange(40 * step, 40 * step + 20), "regret", tolerance)
+        forest.check_state(n_threads=1)
+    update_forest(forest, data.take(np.arange(0)), np.arange(940, 990), "regret", 1.0)
+    forest.check_state(n_threads=1)
+    applied = forest.apply(data.X[forest.row_ids], n_threads=1)
+    for t in range(forest.n_trees):
+        assert (applied[:, t] == forest.leaf_ids(t)).all()

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from graftboost._engine import Forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graftboost import reference
 
-from .making import CLASSES, Data, fit_bins, fit_forest, make_data
+from .making import CLASSES, Data, fit_bins, fit_forest, make_data, update_forest
 
 
 def reference_features(data: Data, **binning: Any) -> list[reference.Feature]:
@@ -23,7 +24,7 @@ def reference_features(data: Data, **binning: Any) -> list[reference.Feature]:
     ]
 
 
-def assert_same_model(data: Data, **training: Any) -> None:
+def fit_both(data: Data, **training: Any) -> tuple[Forest, reference.Model]:
     binning = {"max_bins": 64, "split_sample": 0.5, "seed": 0}
     features = reference_features(data, **binning)
     bins = fit_bins(data)
@@ -48,6 +49,10 @@ def assert_same_model(data: Data, **training: Any) -> None:
         n_classes=CLASSES[data.loss],
         **wanted,
     )
+    return forest, model
+
+
+def assert_same(forest: Forest, model: reference.Model, X: np.ndarray) -> None:
     assert forest.base_scores.tolist() == model.base
     assert forest.n_trees == len(model.trees)
     for t, tree in enumerate(model.trees):
@@ -67,8 +72,14 @@ def assert_same_model(data: Data, **training: Any) -> None:
         }
         found = {name: values.tolist() for name, values in forest.tree(t).items()}
         assert found == expected
-    scores = forest.raw_scores(data.X, n_threads=1)
-    assert scores.tolist() == [model.scores(row) for row in data.X.tolist()]
+        gradients = dict(zip(forest.row_ids.tolist(), forest.recorded(t).tolist(), strict=True))
+        assert {i: gradients[i] for i in model.gradients[t]} == model.gradients[t]
+    scores = forest.raw_scores(X, n_threads=1)
+    assert scores.tolist() == [model.scores(row) for row in X.tolist()]
+
+
+def assert_same_model(data: Data, **training: Any) -> None:
+    assert_same(*fit_both(data, **training), data.X)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "softmax", "squared"])
@@ -129,6 +140,76 @@ def test_any_settings(
         subsample=subsample,
         seed=training_seed,
     )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    loss=st.sampled_from(["logistic", "softmax", "squared"]),
+    weighted=st.booleans(),
+    missing=st.booleans(),
+    categories=st.booleans(),
+    max_leaf_nodes=st.integers(2, 10),
+    min_samples_leaf=st.integers(1, 8),
+    subsample=st.sampled_from([1.0, 0.7]),
+    steps=st.lists(
+        st.tuples(
+            st.integers(0, 10),
+            st.integers(0, 10),
+            st.sampled_from(
+                [("regret", 0.0), ("regret", 1.0), ("regret", 30.0), ("rank", 0.0), ("rank", 0.1)]
+            ),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+)
+def test_updates(
+    seed: int,
+    loss: str,
+    weighted: bool,
+    missing: bool,
+    categories: bool,
+    max_leaf_nodes: int,
+    min_samples_leaf: int,
+    subsample: float,
+    steps: list[tuple[int, int, tuple[str, float]]],
+) -> None:
+    """Any sequence of updates, under both rules."""
+    everything = make_data(
+        seed, loss, n_rows=110, weighted=weighted, missing=missing, categories=categories
+    )
+    if everything.weight is not None:
+        everything.weight[0] = everything.weight.max() + 1
+    held = everything.take(np.arange(80))
+    forest, model = fit_both(
+        held,
+        n_estimators=2,
+        max_leaf_nodes=max_leaf_nodes,
+        min_samples_leaf=min_samples_leaf,
+        subsample=subsample,
+    )
+    rng = np.random.default_rng(seed)
+    places = {i: place for place, i in enumerate(everything.ids.tolist())}
+    for n_out, n_in, (rule, tolerance) in steps:
+        out = rng.choice(sorted(model.rows), n_out, replace=False).astype(np.int64)
+        free = np.array(sorted(set(everything.ids.tolist()) - set(model.rows)), dtype=np.int64)
+        into = everything.take(
+            np.array(
+                [places[i] for i in rng.choice(free, min(n_in, len(free)), replace=False)], int
+            )
+        )
+        how = (rule, tolerance, max(1, int(np.ceil(32 * tolerance))))
+        counts = update_forest(forest, into, out, *how)
+        if counts.refitted:  # the reference has no opinion on what is cheaper
+            return
+        weights = [None] * len(into.ids) if into.weight is None else into.weight.tolist()
+        rows = zip(into.ids.tolist(), into.X.tolist(), into.y.tolist(), weights, strict=True)
+        added = {i: (x, y, w) for i, x, y, w in rows}
+        retrained = reference.update(model, added, out.tolist(), reference.ToleranceRule(*how))
+        assert retrained == counts.nodes_retrained
+        assert_same(forest, model, everything.X)
+        forest.check_state(n_threads=1)
 
 
 @settings(max_examples=200, deadline=None)

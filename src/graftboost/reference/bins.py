@@ -1,0 +1,98 @@
+"""Bins: from values to codes."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graftboost.reference.chance import fraction
+
+MISSING = 0
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Codes of one column: 0 is missing, then intervals (numeric) or categories."""
+
+    edges: tuple[float, ...] = ()
+    n_categories: int = 0
+
+    @property
+    def n_codes(self) -> int:
+        """Codes run from 0 to this, exclusive; the last of a categorical feature is "unseen"."""
+        return self.n_categories + 2 if self.n_categories else len(self.edges) + 2
+
+    def code(self, value: float) -> int:
+        """The code of a value; one at or below an edge lies left of it."""
+        if math.isnan(value):
+            return MISSING
+        if self.n_categories:
+            return int(value) + 1 if 0 <= value < self.n_categories else self.n_categories + 1
+        return 1 + bisect_left(self.edges, value)
+
+
+def fit_feature(
+    column: Sequence[float],
+    index: int = 0,
+    *,
+    max_bins: int = 1024,
+    split_sample: float = 0.1,
+    width: bool = False,
+    seed: int = 0,
+) -> Feature:
+    """Cut a numeric column (small enough to be looked at whole) into intervals."""
+    ordered = sorted(v + 0.0 for v in column if not math.isnan(v))
+    values = sorted(set(ordered))
+    cut = _width_boundaries if width else _quantile_boundaries
+    boundaries = cut(ordered, values, max_bins)
+    limit = math.ceil(split_sample * max_bins)
+    if len(boundaries) > limit:
+        spacing = len(boundaries) / limit
+        first = fraction(seed, index, 0) * spacing
+        last = len(boundaries) - 1
+        boundaries = [boundaries[min(int(first + k * spacing), last)] for k in range(limit)]
+    return Feature(tuple(edge_between(values[b], values[b + 1]) for b in boundaries))
+
+
+def _quantile_boundaries(ordered: list[float], values: list[float], max_bins: int) -> list[int]:
+    """Boundary b lies between values[b] and values[b + 1]."""
+    if len(values) <= max_bins:
+        return list(range(len(values) - 1))
+    chosen: list[int] = []
+    for k in range(1, max_bins):
+        rank = k * len(ordered) // max_bins
+        # The first boundary with at least `rank` rows on its left.
+        b = max(0, bisect_left(values, ordered[rank - 1])) if rank else 0
+        if b + 1 >= len(values):
+            break
+        if not chosen or chosen[-1] != b:
+            chosen.append(b)
+    return chosen
+
+
+def _width_boundaries(ordered: list[float], values: list[float], max_bins: int) -> list[int]:
+    """Algorithm 4 of the paper: the width doubles until the bins are few enough."""
+    width = 1e-10
+    while values:
+        chosen: list[int] = []
+        start = 0
+        while (start := bisect_right(values, values[start] + width)) < len(values):
+            chosen.append(start - 1)
+        if len(chosen) < max_bins:
+            return chosen
+        width *= 2
+    return []
+
+
+def edge_between(low: float, high: float) -> float:
+    """The shortest decimal in the middle half of (low, high); low if they are neighbours."""
+    middle, quarter = low / 2 + high / 2, high / 4 - low / 4
+    if not low < middle < high:
+        return low
+    for digits in range(17):
+        edge = float(f"{middle:.{digits}e}")
+        if low + quarter <= edge <= high - quarter:
+            return edge
+    return middle

@@ -1,0 +1,182 @@
+"""Boosting: one tree after the other, each from what those before it leave to be explained."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from graftboost.reference.bins import Feature, fit_feature
+from graftboost.reference.chance import fraction
+from graftboost.reference.losses import Loss, Sums
+from graftboost.reference.trees import Settings, Tree, grow
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is kept of a row; target and weight lie on the loss's grids."""
+
+    codes: list[int]
+    target: int
+    weight: int
+
+
+@dataclass
+class Model:
+    """What `fit` returns."""
+
+    settings: Settings
+    subsample: float
+    seed: int
+    rows: dict[int, Row] = field(default_factory=dict)  # by id
+    base: list[float] = field(default_factory=list)
+    trees: list[Tree] = field(default_factory=list)
+    gradients: list[dict[int, int]] = field(default_factory=list)  # per tree, by id
+    noise: float = 1.0
+
+    def encode(self, x: Sequence[float], y: float, weight: float | None) -> Row:
+        """A raw row as it is kept."""
+        loss = self.settings.loss
+        target = (
+            round((y - loss.centre) / loss.scale / 2.0**-24) if loss.kind == "squared" else int(y)
+        )
+        if weight is None:
+            return Row(self.codes(x), target, 1)
+        return Row(
+            self.codes(x), target, 0 if weight == 0 else max(1, round(weight / loss.weight_unit))
+        )
+
+    def codes(self, x: Sequence[float]) -> list[int]:
+        """The codes of a raw row."""
+        return [feature.code(v) for feature, v in zip(self.settings.features, x, strict=True)]
+
+    def set_base(self) -> None:
+        """Scores before the first tree, from the targets of the rows held."""
+        rows = list(self.rows.values())
+        self.base = self.settings.loss.base_scores(
+            [r.target for r in rows], [r.weight for r in rows]
+        )
+
+    def scores_before(self, codes: Sequence[int], tree: int) -> list[float]:
+        """The scores of a row before a tree: the values of the leaves it is in, added up."""
+        scores = list(self.base)
+        for t in range(tree):
+            scores[t % len(scores)] += self.trees[t].route(codes).value
+        return scores
+
+    def scores(self, x: Sequence[float]) -> list[float]:
+        """Log odds, or log chances up to a constant, or the target's estimate."""
+        scores = self.scores_before(self.codes(x), len(self.trees))
+        loss = self.settings.loss
+        return [scores[0] * loss.scale + loss.centre] if loss.kind == "squared" else scores
+
+    def in_bag(self, tree: int, row_id: int) -> bool:
+        """Whether a row is in a tree's subsample."""
+        return fraction(self.seed, tree, row_id) < self.subsample
+
+    def recorded(self, tree: int) -> dict[int, Sums]:
+        """What each row put into a tree's sums."""
+        loss = self.settings.loss
+        return {
+            row_id: loss.contribution(g, self.rows[row_id].weight)
+            for row_id, g in self.gradients[tree].items()
+        }
+
+
+def fit(
+    X: Sequence[Sequence[float]],
+    y: Sequence[float],
+    sample_weight: Sequence[float] | None = None,
+    *,
+    loss: str,
+    features: Sequence[Feature] | None = None,
+    row_ids: Sequence[int] | None = None,
+    n_classes: int = 2,
+    n_estimators: int = 100,
+    learning_rate: float = 0.1,
+    max_leaf_nodes: int = 31,
+    min_samples_leaf: int = 20,
+    l2_regularization: float = 0.0,
+    subsample: float = 1.0,
+    seed: int = 0,
+) -> Model:
+    """Train on raw rows; classes are numbered from 0, categories too (`features` says which)."""
+    if features is None:
+        columns = zip(*X, strict=True)
+        features = [fit_feature(list(c), f, seed=seed) for f, c in enumerate(columns)]
+    settings = Settings(
+        tuple(features),
+        _make_loss(loss, 1 if loss == "squared" else n_classes, y, sample_weight),
+        max_leaf_nodes,
+        min_samples_leaf,
+        learning_rate,
+        l2_regularization,
+    )
+    model = Model(settings, subsample, seed)
+    weights: Sequence[float | None] = [None] * len(X) if sample_weight is None else sample_weight
+    ids = range(len(X)) if row_ids is None else row_ids
+    for row_id, x, target, weight in zip(ids, X, y, weights, strict=True):
+        model.rows[row_id] = model.encode(x, target, weight)
+    if sample_weight is not None:
+        _scale_least_hessian(model)
+    model.set_base()
+    codes = {row_id: row.codes for row_id, row in model.rows.items()}
+    scores = {row_id: list(model.base) for row_id in model.rows}
+    for _ in range(n_estimators):
+        gradients = {
+            row_id: settings.loss.gradients(row.target, scores[row_id])
+            for row_id, row in model.rows.items()
+        }
+        for k in range(settings.loss.n_scores):
+            t = len(model.trees)
+            bag = [row_id for row_id in model.rows if model.in_bag(t, row_id)]
+            model.gradients.append({row_id: gradients[row_id][k] for row_id in bag})
+            tree = grow(model.settings, bag, codes, model.recorded(t), max_leaf_nodes)
+            model.trees.append(tree)
+            for row_id in model.rows:
+                scores[row_id][k] += tree.route(codes[row_id]).value
+    model.noise = _noise(model, [scores[row_id][0] for row_id in model.rows])
+    return model
+
+
+def _make_loss(
+    kind: str, n_classes: int, y: Sequence[float], sample_weight: Sequence[float] | None
+) -> Loss:
+    """Scales are powers of two, set once: they depend on the extremes, not on the order of rows."""
+    centre, scale, unit = 0.0, 1.0, 1.0
+    if kind == "squared":
+        centre = min(y) / 2 + max(y) / 2
+        extent = max(y) / 2 - min(y) / 2
+        scale = _power_of_two_above((extent or abs(centre) or 1.0) / 4)
+    if sample_weight is not None:
+        room, most = (34, 20) if kind == "squared" else (40, 24)
+        bits = min(max(room - math.ceil(math.log2(len(sample_weight) + 1)), 8), most)
+        unit = math.ldexp(_power_of_two_above(max(sample_weight)), -bits)
+    return Loss(kind, n_classes, centre, scale, unit)
+
+
+def _power_of_two_above(x: float) -> float:
+    mantissa, exponent = math.frexp(x)
+    return math.ldexp(1.0, exponent - 1 if mantissa == 0.5 else exponent)
+
+
+def _scale_least_hessian(model: Model) -> None:
+    """Weights below one only compare rows; then less hessian than one row's will do."""
+    loss = model.settings.loss
+    counted = [row.weight for row in model.rows.values() if row.weight]
+    mean = float(sum(counted)) / float(max(1, len(counted))) * loss.weight_unit
+    loss = replace(loss, least_hessian=loss.least_hessian * min(1.0, mean))
+    model.settings = replace(model.settings, loss=loss)
+
+
+def _noise(model: Model, scores: Sequence[float]) -> float:
+    """The scale of gains: the mean weight, times the residual variance for squared error."""
+    loss = model.settings.loss
+    noise = float(sum(r.weight for r in model.rows.values())) * loss.weight_unit / len(model.rows)
+    if loss.kind != "squared":
+        return noise
+    residuals = [
+        loss.gradients(row.target, [score])[0]
+        for row, score in zip(model.rows.values(), scores, strict=True)
+    ]
+    return noise * (max(float(sum(r * r for r in residuals)) / len(residuals), 1.0) * 2.0**-48)
