@@ -151,7 +151,7 @@ void Loss::record_row(std::int32_t target, std::span<const double> scores,
 
 // In stretches of rows, class by class, so that everything is a loop over neighbours. Softmax takes
 // its largest score as 0; logistic is the softmax of 0 and -score, with e^0 = 1 left as it is.
-void Loss::record(std::span<const std::int32_t> targets, const std::vector<double*>& scores,
+void Loss::record(std::span<const std::int32_t> targets, const std::vector<const double*>& scores,
                   const std::vector<Gradient*>& gradients, std::size_t begin,
                   std::size_t end) const {
   if (kind == LossKind::squared) {

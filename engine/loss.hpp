@@ -104,7 +104,7 @@ struct Loss {
 
   // The same for rows [begin, end), faster: gradients[k][r] from scores[k][r], both one array per
   // tree of an iteration.
-  void record(std::span<const std::int32_t> targets, const std::vector<double*>& scores,
+  void record(std::span<const std::int32_t> targets, const std::vector<const double*>& scores,
               const std::vector<Gradient*>& gradients, std::size_t begin, std::size_t end) const;
 
   // Loss of one row, for early stopping; `scores` holds one number per tree of an iteration.

@@ -58,47 +58,77 @@ double gain_from(double score, const Scale& scale) {
   return score - scale.g * scale.g / (scale.h + scale.l2);
 }
 
-// Judges the candidates of one feature, which enter in the order of their keys, and shows each
-// stretch of scores to `Judgement`.
-template <class Judgement>
-class Contest {
- public:
-  Contest(const SplitParams& params, const Totals& node, Judgement& judgement)
-      : judge_(node.n < most_shiftable / params.largest_contribution ? judge_shiftable : judge_any),
-        scale_(scale_of(params, node)),
-        judgement_(judgement) {}
-
-  void enter(const Totals& left, std::uint32_t key) {
-    left_g_[size_] = left.g;
-    left_h_[size_] = left.h;
-    key_[size_] = key;
-    if (++size_ == stretch) settle();
-  }
-  void settle() {
-    judge_(left_g_.data(), left_h_.data(), size_, scale_, score_.data());
-    judgement_.see(score_.data(), key_.data(), size_);
-    size_ = 0;
-  }
-
- private:
-  decltype(&judge_any) judge_;
-  Scale scale_;
-  Judgement& judgement_;
-  std::array<std::int64_t, stretch> left_g_, left_h_;
-  std::array<double, stretch> score_;
-  std::array<std::uint32_t, stretch> key_;
-  std::size_t size_ = 0;
+// Integer sums on the left of consecutive candidates.
+struct LeftSums {
+  std::array<std::int64_t, stretch> g, h;
+  std::size_t too_few = 0;  // candidates, from the first, with fewer rows than `least`
+  std::size_t up_to = 0;    // candidates, from the first, with at most `most` rows
 };
 
-// The best remains, the first of equals.
+GRAFTBOOST_ALSO_AVX2
+void unpack(const std::int64_t* packed, std::size_t n, std::int64_t least, std::int64_t most,
+            LeftSums& left) {
+  std::int64_t too_few = 0, up_to = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::int64_t second = packed[2 * i + 1], rows = second & PackedSums::most_rows;
+    left.g[i] = packed[2 * i];
+    left.h[i] =
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(second) >> PackedSums::count_bits);
+    too_few += rows < least;
+    up_to += rows <= most;
+  }
+  left.too_few = static_cast<std::size_t>(too_few);
+  left.up_to = static_cast<std::size_t>(up_to);
+}
+
+// Sums of the cells up to and with each of n, which go on from `running`. Rows add up, so the
+// candidates with enough of them on both sides are those from too_few to up_to.
+void add_up(const PackedSums* cells, std::size_t n, std::int64_t least, std::int64_t most,
+            PackedSums& running, LeftSums& left) {
+  std::array<std::int64_t, 2 * stretch> packed;
+  for (std::size_t i = 0; i < n; ++i) {
+    running += cells[i];
+    running.store(packed.data() + 2 * i);
+  }
+  unpack(packed.data(), n, least, most, left);
+}
+void add_up(const WideSums* cells, std::size_t n, std::int64_t least, std::int64_t most,
+            WideSums& running, LeftSums& left) {
+  left.too_few = left.up_to = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    running += cells[i];
+    left.g[i] = running.g;
+    left.h[i] = running.h;
+    left.too_few += running.n < least;
+    left.up_to += running.n <= most;
+  }
+}
+
+// The largest of some scores.
+double largest(const double* scores, std::size_t n) {
+  constexpr std::size_t lanes = 4;
+  std::array<double, lanes> top;
+  top.fill(never);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (std::size_t j = 0; j < lanes; ++j)
+      top[j] = scores[i + j] > top[j] ? scores[i + j] : top[j];
+  }
+  for (; i < n; ++i) top[0] = scores[i] > top[0] ? scores[i] : top[0];
+  return *std::max_element(top.begin(), top.end());
+}
+
+// Keeps the best score; of equals the one with the smaller key. Keys rise by `step`.
 struct Best {
   double score = never;
   std::uint32_t key = 0;
 
-  void see(const double* scores, const std::uint32_t* keys, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) {
-      if (scores[i] > score) score = scores[i], key = keys[i];
-    }
+  void see(const double* scores, std::size_t n, std::uint32_t first_key, std::uint32_t step) {
+    const double top = largest(scores, n);
+    if (top == never || top < score) return;
+    const auto at = static_cast<std::uint32_t>(std::find(scores, scores + n, top) - scores);
+    const std::uint32_t found = first_key + step * at;
+    if (top > score || found < key) score = top, key = found;
   }
 };
 
@@ -107,45 +137,72 @@ struct CountBetter {
   double gain;
   std::int64_t n_better = 0;
 
-  void see(const double* scores, const std::uint32_t*, std::size_t n) {
+  void see(const double* scores, std::size_t n, std::uint32_t, std::uint32_t) {
     for (std::size_t i = 0; i < n; ++i) n_better += gain_from(scores[i], scale) > gain;
   }
 };
 
-// Keys of categories are their codes.
+// What judging a feature takes besides its cells.
+struct Hearing {
+  Scale scale;
+  std::int64_t least, most;  // rows on the left
+  decltype(&judge_any) judge;
+
+  Hearing(const SplitParams& params, const Totals& node)
+      : scale(scale_of(params, node)),
+        least(params.min_samples_leaf),
+        most(node.n - params.min_samples_leaf),
+        judge(node.n < most_shiftable / params.largest_contribution ? judge_shiftable : judge_any) {
+  }
+};
+
+// Each category against all others; keys are codes.
 template <class Sums, class Judgement>
-void judge_categories(const SplitParams& params, const CodeLayout::Place& place, const Totals& node,
-                      const Sums* cells, Judgement& judgement) {
-  const std::int64_t least = params.min_samples_leaf, most = node.n - least;
-  Contest contest(params, node, judgement);
+void judge_categories(const Hearing& hearing, const CodeLayout::Place& place, const Sums* cells,
+                      Judgement& judgement) {
   for (std::uint32_t c = 0; c < place.n_codes; ++c) {
     const Totals left(cells[c]);
-    if (left.n >= least && left.n <= most) contest.enter(left, c);
+    if (left.n < hearing.least || left.n > hearing.most) continue;
+    double score = never;
+    hearing.judge(&left.g, &left.h, 1, hearing.scale, &score);
+    judgement.see(&score, 1, c, 1);
   }
-  contest.settle();
 }
 
-// Keys of edges are 2 * last code on the left, plus 1 with the missing rows on the left.
+// Each of the first n_edges edges, with `missing` added to the left side.
 template <class Sums, class Judgement>
-void judge_edges(const SplitParams& params, const CodeLayout::Place& place, const Totals& node,
-                 const Sums* cells, Judgement& judgement) {
-  const std::int64_t least = params.min_samples_leaf, most = node.n - least;
-  const Totals missing(cells[missing_code]);
-  const bool has_missing = missing.n != 0;
-  Contest contest(params, node, judgement);
-  Sums running(Totals{});
-  // The last code ends at no edge: there only "missing against all others" is a candidate.
-  const std::uint32_t last = place.n_codes - 1;
-  for (std::uint32_t c = 1; c < last + (has_missing ? 1 : 0); ++c) {
-    running += cells[c];
-    const Totals left(running);
-    if (left.n > most) break;
-    if (left.n >= least) contest.enter(left, 2 * c);
-    if (has_missing && c != last && left.n + missing.n >= least && left.n + missing.n <= most) {
-      contest.enter(left + missing, 2 * c + 1);
+void judge_edges_with(const Hearing& hearing, const Sums* cells, std::uint32_t n_edges,
+                      const Totals& missing, std::uint32_t key_offset, Judgement& judgement) {
+  Sums running(missing);
+  LeftSums left;
+  std::array<double, stretch> scores;
+  for (std::uint32_t begin = 0; begin < n_edges; begin += stretch) {
+    const std::size_t n = std::min<std::size_t>(stretch, n_edges - begin);
+    add_up(cells + 1 + begin, n, hearing.least, hearing.most, running, left);
+    if (left.too_few < left.up_to) {
+      const std::size_t n_fit = left.up_to - left.too_few;
+      hearing.judge(left.g.data() + left.too_few, left.h.data() + left.too_few, n_fit,
+                    hearing.scale, scores.data());
+      const auto last_code = static_cast<std::uint32_t>(1 + begin + left.too_few);
+      judgement.see(scores.data(), n_fit, 2 * last_code + key_offset, 2);
     }
+    if (left.up_to < n) return;
   }
-  contest.settle();
+}
+
+// Keys of edges are 2 * last code on the left, plus 1 with the missing rows on the left. The last
+// code ends at no edge: there only "missing against all others" is a candidate.
+template <class Sums, class Judgement>
+void judge_edges(const Hearing& hearing, const CodeLayout::Place& place, const Sums* cells,
+                 Judgement& judgement) {
+  const Totals missing(cells[missing_code]);
+  const std::uint32_t n_edges = place.n_codes - 2;
+  if (missing.n == 0) {
+    judge_edges_with(hearing, cells, n_edges, Totals{}, 0, judgement);
+  } else {
+    judge_edges_with(hearing, cells, n_edges + 1, Totals{}, 0, judgement);
+    judge_edges_with(hearing, cells, n_edges, missing, 1, judgement);
+  }
 }
 
 template <class Sums>
@@ -159,7 +216,7 @@ template <class Sums>
 Split best_category(const SplitParams& params, const CodeLayout::Place& place,
                     std::uint32_t feature, const Totals& node, const Sums* cells) {
   Best best;
-  judge_categories(params, place, node, cells, best);
+  judge_categories(Hearing(params, node), place, cells, best);
   if (best.score == never) return {};
   const auto code = static_cast<Code>(best.key);
   return {gain_from(best.score, scale_of(params, node)), {feature, code, 0}, Totals(cells[code])};
@@ -169,7 +226,7 @@ template <class Sums>
 Split best_edge(const SplitParams& params, const CodeLayout::Place& place, std::uint32_t feature,
                 const Totals& node, const Sums* cells) {
   Best best;
-  judge_edges(params, place, node, cells, best);
+  judge_edges(Hearing(params, node), place, cells, best);
   if (best.score == never) return {};
   const auto code = static_cast<Code>(best.key / 2);
   const Totals missing(cells[missing_code]), below = sum_of_codes(cells, 1, code);
@@ -194,8 +251,9 @@ std::int64_t count_better(const SplitParams& params, const CodeLayout::Place& pl
                           const Totals& node, const Sums* histogram, double gain) {
   CountBetter count{scale_of(params, node), gain};
   const Sums* cells = histogram + place.offset;
-  place.categorical ? judge_categories(params, place, node, cells, count)
-                    : judge_edges(params, place, node, cells, count);
+  const Hearing hearing(params, node);
+  place.categorical ? judge_categories(hearing, place, cells, count)
+                    : judge_edges(hearing, place, cells, count);
   return count.n_better;
 }
 

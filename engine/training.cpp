@@ -36,7 +36,7 @@ class Booster {
   void iterate() {
     const std::size_t first = forest_.trees.size(), n = forest_.rows.size();
     std::vector<TreeState> states(k_trees_);
-    std::vector<double*> scores;
+    std::vector<const double*> scores;
     std::vector<Gradient*> gradients;
     for (std::size_t k = 0; k < k_trees_; ++k) {
       states[k].leaf_ids = LeafIds(n, forest_.params.max_leaf_nodes);

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace graftboost {
 
@@ -53,9 +54,9 @@ struct Totals {
 // One 128-bit add a cell; holds up to 2^23 - 1 unweighted rows (a row's h is at most 2^18).
 class PackedSums {
   using Lanes [[gnu::vector_size(16)]] = std::int64_t;
-  static constexpr int count_bits = 23;
 
  public:
+  static constexpr int count_bits = 23;
   static constexpr std::int64_t most_rows = (std::int64_t{1} << count_bits) - 1;
 
   PackedSums() = default;
@@ -63,6 +64,9 @@ class PackedSums {
   explicit operator Totals() const {
     return {lanes_[0], lanes_[1] >> count_bits, lanes_[1] & most_rows};
   }
+
+  // As two integers: g, and h * 2^count_bits + n.
+  void store(std::int64_t* two) const { std::memcpy(two, &lanes_, sizeof(lanes_)); }
 
   PackedSums& operator+=(const PackedSums& other) {
     lanes_ += other.lanes_;
