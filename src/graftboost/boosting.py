@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -248,15 +249,15 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
             check_weight(sample_weight_val, table.n_rows, "sample_weight_val"),
         )
 
+    @abstractmethod
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any] | None, NDArray[np.float64]]:
         """Return the classes in `y`, if it holds classes, and the target as the engine takes it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _read_known_target(
         self, y_val: Any, n_rows: int, classes: NDArray[Any] | None
     ) -> NDArray[np.float64]:
         """Return a target for validation, whose classes must be among those known."""
-        raise NotImplementedError
 
     def _class_weights(
         self, classes: NDArray[Any] | None, target: NDArray[np.float64]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -28,7 +29,7 @@ def _is_to_be_updatable(model: Updatable) -> bool:
     return True
 
 
-class Updatable:
+class Updatable(ABC):
     """The methods that change which rows a fitted model holds.
 
     A call that raises has changed nothing: all that can be wrong is found before the engine starts.
@@ -301,11 +302,11 @@ class Updatable:
         )
         return rows.weighed_by_class(self._added_class_weights(classes)), relabel, classes
 
+    @abstractmethod
     def _read_added_target(
         self, y: Any, n_rows: int
     ) -> tuple[NDArray[np.float64], list[int], NDArray[Any] | None]:
         """Return the target of added rows, the new code of each old class, and all classes."""
-        raise NotImplementedError
 
     def _added_class_weights(self, classes: NDArray[Any] | None) -> NDArray[np.float64] | None:
         return None
