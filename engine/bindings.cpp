@@ -137,33 +137,47 @@ std::unique_ptr<gb::Forest> fit_forest(const Arguments& arguments, nb::object on
                                                    : fit_values<double>(arguments, watch);
 }
 
+template <class T>
+auto to_numpy(gb::Columns<T> columns, std::size_t n_rows) {
+  return to_numpy<T, 2>(std::move(columns.values), {n_rows, columns.per_row});
+}
+
 nb::ndarray<nb::numpy, double, nb::ndim<2>> raw_scores(const gb::Forest& forest, const Table& x,
                                                        int n_threads, int first, int last) {
-  const auto k = static_cast<std::size_t>(forest.trees_per_iteration());
-  std::vector<double> scores(x.shape(0) * k);
+  gb::Columns<double> scores;
   with_values(x, [&](const auto& values) {
     nb::gil_scoped_release release;
-    forest.add_scores(values, first, last < 0 ? forest.n_iterations() : last, scores.data(),
-                      n_threads);
+    scores = forest.scores(values, first, last, n_threads);
   });
-  return to_numpy<double, 2>(std::move(scores), {x.shape(0), k});
+  return to_numpy(std::move(scores), x.shape(0));
 }
 
 nb::ndarray<nb::numpy, std::int32_t, nb::ndim<2>> apply(const gb::Forest& forest, const Table& x,
                                                         int n_threads) {
-  std::vector<std::int32_t> ids(x.shape(0) * forest.trees.size());
+  gb::Columns<std::int32_t> ids;
   with_values(x, [&](const auto& values) {
     nb::gil_scoped_release release;
-    forest.leaf_ids(values, ids.data(), n_threads);
+    ids = forest.leaf_ids(values, n_threads);
   });
-  return to_numpy<std::int32_t, 2>(std::move(ids), {x.shape(0), forest.trees.size()});
+  return to_numpy(std::move(ids), x.shape(0));
+}
+
+// Looks at a forest while nobody changes it; Python goes on while an update is waited for.
+template <class Use>
+auto at_rest(const gb::Forest& forest, Use&& use) {
+  nb::gil_scoped_release release;
+  std::lock_guard lock(forest.change_lock);
+  return use();
 }
 
 nb::dict describe_tree(const gb::Forest& forest, std::size_t t) {
-  if (t >= forest.trees.size()) throw nb::index_error("t: there is no such tree");
+  const std::vector<gb::Node> nodes = at_rest(forest, [&] {
+    return t < forest.trees.size() ? forest.trees[t].nodes : std::vector<gb::Node>{};
+  });
+  if (nodes.empty()) throw nb::index_error("t: there is no such tree");
   const auto column = [&](auto&& of) {
-    std::vector<decltype(of(forest.trees[t].nodes[0]))> values;
-    for (const gb::Node& node : forest.trees[t].nodes) values.push_back(of(node));
+    std::vector<decltype(of(nodes[0]))> values;
+    for (const gb::Node& node : nodes) values.push_back(of(node));
     return to_numpy(std::move(values));
   };
   using gb::Node;
@@ -304,7 +318,8 @@ NB_MODULE(_engine, m) {
           "on_iteration"_a = nb::none())
       .def_prop_ro("bins",
                    [](const gb::Forest& f) { return std::const_pointer_cast<gb::BinMap>(f.bins); })
-      .def_prop_ro("n_rows", [](const gb::Forest& f) { return f.rows.size(); })
+      .def_prop_ro("n_rows",
+                   [](const gb::Forest& f) { return at_rest(f, [&] { return f.rows.size(); }); })
       .def_prop_ro("n_trees", [](const gb::Forest& f) { return f.trees.size(); })
       .def_prop_ro("n_iterations", &gb::Forest::n_iterations)
       .def_prop_ro("trees_per_iteration", &gb::Forest::trees_per_iteration)
@@ -318,21 +333,22 @@ NB_MODULE(_engine, m) {
       .def_prop_ro(
           "row_ids",
           [](const gb::Forest& f) {
-            return to_numpy(std::vector<std::int64_t>(f.rows.ids.begin(), f.rows.ids.end()));
+            return to_numpy(at_rest(f, [&] {
+              return std::vector<std::int64_t>(f.rows.ids.begin(), f.rows.ids.end());
+            }));
           },
           nb::rv_policy::automatic)
       .def("raw_scores", &raw_scores, "X"_a, "n_threads"_a, "first"_a = 0, "last"_a = -1,
            "Scores of iterations [first, last); those of iteration 0 include the base score.")
       .def("apply", &apply, "X"_a, "n_threads"_a, "The leaf id of every row in every tree.")
-      .def("gain_importances", [](const gb::Forest& f) { return to_numpy(f.gain_importances()); })
+      .def("gain_importances",
+           [](const gb::Forest& f) {
+             return to_numpy(at_rest(f, [&] { return f.gain_importances(); }));
+           })
       .def(
           "check_state",
           [](const gb::Forest& f, int n_threads) {
-            std::optional<std::string> fault;
-            {
-              nb::gil_scoped_release release;
-              fault = f.find_fault(n_threads);
-            }
+            const auto fault = at_rest(f, [&] { return f.find_fault(n_threads); });
             if (fault)
               throw std::runtime_error("the state of the model is not that of its rows: " + *fault);
           },
@@ -370,7 +386,7 @@ NB_MODULE(_engine, m) {
       .def("__getstate__",
            [](gb::Forest& f) {
              gb::ByteWriter writer;
-             archive(writer, f);
+             at_rest(f, [&] { archive(writer, f); });
              return nb::make_tuple(nb::cast(std::const_pointer_cast<gb::BinMap>(f.bins)),
                                    to_bytes(std::move(writer)));
            })

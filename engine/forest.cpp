@@ -182,27 +182,32 @@ void Forest::forget_snapshot() {
 }
 
 template <class Value>
-void Forest::add_scores(const Matrix<Value>& x, int first, int last, double* scores,
-                        int n_threads) const {
+Columns<double> Forest::scores(const Matrix<Value>& x, int first, int last, int n_threads) const {
   const auto now = snapshot();
   const std::vector<double>& base = now->base_scores;
-  const std::size_t k_trees = base.size();
-  const auto tree = [&](int iteration) { return static_cast<std::size_t>(iteration) * k_trees; };
-  if (now->loss.kind != LossKind::squared) {
-    for (std::size_t i = 0; first == 0 && i < x.rows * k_trees; ++i) scores[i] += base[i % k_trees];
-    now->scorer.add_scores(x, tree(first), tree(last), scores, n_threads);
-    return;
+  const std::size_t k_trees = base.size(), n_trees = now->scorer.n_trees();
+  const auto tree = [&](int iteration) {
+    const std::size_t at = static_cast<std::size_t>(iteration) * k_trees;
+    return iteration < 0 ? n_trees : std::min(at, n_trees);
+  };
+  Columns<double> result{std::vector<double>(x.rows * k_trees), k_trees};
+  std::vector<double>& scores = result.values;
+  for (std::size_t i = 0; first == 0 && i < scores.size(); ++i) scores[i] = base[i % k_trees];
+  now->scorer.add_scores(x, tree(first), tree(last), scores.data(), n_threads);
+  if (now->loss.kind == LossKind::squared) {
+    const double centre = first == 0 ? now->loss.centre : 0.0;
+    for (double& score : scores) score = score * now->loss.scale + centre;
   }
-  std::vector<double> scaled(x.rows, first == 0 ? base[0] : 0.0);
-  now->scorer.add_scores(x, tree(first), tree(last), scaled.data(), n_threads);
-  for (std::size_t r = 0; r < x.rows; ++r) {
-    scores[r] += scaled[r] * now->loss.scale + (first == 0 ? now->loss.centre : 0.0);
-  }
+  return result;
 }
 
 template <class Value>
-void Forest::leaf_ids(const Matrix<Value>& x, std::int32_t* ids, int n_threads) const {
-  snapshot()->scorer.leaf_ids(x, ids, n_threads);
+Columns<std::int32_t> Forest::leaf_ids(const Matrix<Value>& x, int n_threads) const {
+  const auto now = snapshot();
+  const std::size_t n_trees = now->scorer.n_trees();
+  Columns<std::int32_t> result{std::vector<std::int32_t>(x.rows * n_trees), n_trees};
+  now->scorer.leaf_ids(x, result.values.data(), n_threads);
+  return result;
 }
 
 std::vector<double> Forest::gain_importances() const {
@@ -295,8 +300,8 @@ std::optional<std::string> Forest::find_fault(int n_threads) const {
       std::shared_ptr<const BinMap>, const Sample<Value>&, LossKind, int, const TrainingParams&, \
       const Sample<Value>*, const Stopping&, const OnIteration&, int);                           \
   template void Forest::append(const Sample<Value>&, int);                                       \
-  template void Forest::add_scores(const Matrix<Value>&, int, int, double*, int) const;          \
-  template void Forest::leaf_ids(const Matrix<Value>&, std::int32_t*, int) const;
+  template Columns<double> Forest::scores(const Matrix<Value>&, int, int, int) const;            \
+  template Columns<std::int32_t> Forest::leaf_ids(const Matrix<Value>&, int) const;
 GRAFTBOOST_FOR_VALUE(float)
 GRAFTBOOST_FOR_VALUE(double)
 

@@ -41,6 +41,13 @@ struct Sample {
   std::span<const RowId> ids;
 };
 
+// So many values a row, row by row.
+template <class T>
+struct Columns {
+  std::vector<T> values;
+  std::size_t per_row = 0;
+};
+
 // When to stop before n_estimators: after `patience` iterations in which the validation loss did not
 // fall by more than `tolerance` below its best. 0 means never. The best iteration is kept.
 struct Stopping {
@@ -73,12 +80,12 @@ class Forest {
   int trees_per_iteration() const { return loss.trees_per_iteration(); }
   int n_iterations() const { return static_cast<int>(trees.size()) / trees_per_iteration(); }
 
-  // Adds iterations [first, last) to scores (row-major, one column per tree of an iteration), in the
-  // target's own units; the base score comes with iteration 0.
+  // Scores of iterations [first, last), row by row with one column per tree of an iteration, in the
+  // target's own units; the base score comes with iteration 0, and last < 0 means all.
   template <class Value>
-  void add_scores(const Matrix<Value>& x, int first, int last, double* scores, int n_threads) const;
+  Columns<double> scores(const Matrix<Value>& x, int first, int last, int n_threads) const;
   template <class Value>
-  void leaf_ids(const Matrix<Value>& x, std::int32_t* ids, int n_threads) const;
+  Columns<std::int32_t> leaf_ids(const Matrix<Value>& x, int n_threads) const;
 
   // Sum of the gains of each feature's splits.
   std::vector<double> gain_importances() const;

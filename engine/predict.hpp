@@ -30,6 +30,8 @@ class Scorer {
  public:
   Scorer(const BinMap& bins, const std::vector<Tree>& trees, int trees_per_iteration);
 
+  std::size_t n_trees() const { return trees_.size(); }
+
   // Adds trees [first, last) to scores[row * trees_per_iteration + tree % trees_per_iteration].
   template <class Value>
   void add_scores(const Matrix<Value>& x, std::size_t first, std::size_t last, double* scores,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -232,6 +234,41 @@ def test_models_without_online_state_say_so(binary):
     with pytest.raises(ValueError, match="updatable=False"):
         model.refit()
     assert not hasattr(model, "partial_fit")
+
+
+# --- several threads ----------------------------------------------------------------------------
+
+
+def test_predictions_see_the_model_before_or_after(binary):
+    X, y = binary
+    model = GraftBoostClassifier(n_estimators=10, n_jobs=1).fit(X, y)
+    states = [model.decision_function(X)]
+    seen = []
+    done = threading.Event()
+
+    def watch():
+        while not done.is_set():
+            seen.append(model.decision_function(X))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    for row in range(30):
+        model.remove(row)
+        states.append(model.decision_function(X))
+    done.set()
+    watcher.join()
+    known = {state.tobytes() for state in states}
+    assert all(scores.tobytes() in known for scores in seen)
+
+
+def test_updates_at_once_come_one_after_the_other(binary):
+    X, y = binary
+    model = GraftBoostClassifier(n_estimators=10, n_jobs=1).fit(X, y)
+    with ThreadPoolExecutor(4) as pool:
+        reports = list(pool.map(model.remove, range(40)))
+    assert sorted(int(report.removed_ids[0]) for report in reports) == list(range(40))
+    assert np.array_equal(np.sort(model.row_ids_), np.arange(40, 569))
+    model.check_state()
 
 
 # --- any sequence of updates --------------------------------------------------------------------
