@@ -138,6 +138,9 @@ void archive(A& a, TreeState& state) {
     if (kind == 1) state.sums = KeptSums<WideSums>{};
   }
   std::visit([&](auto& kept) { archive(a, kept); }, state.sums);
+  if constexpr (A::reads) {
+    state.watches.resize(std::visit([](auto& kept) { return kept.size(); }, state.sums));
+  }
 }
 
 // The layout follows from the bin map, so only the rows themselves are written.

@@ -9,8 +9,13 @@ namespace {
 template <class Sums>
 class Joiner {
  public:
-  Joiner(Tree& tree, KeptSums<Sums>& kept, std::vector<Graft<Sums>>& grafts)
-      : tree_(tree), kept_(kept), grafts_(grafts), graft_of_(tree.nodes.size(), nullptr) {
+  Joiner(Tree& tree, KeptSums<Sums>& kept, std::vector<Watch>& watches,
+         std::vector<Graft<Sums>>& grafts)
+      : tree_(tree),
+        kept_(kept),
+        watches_(watches),
+        grafts_(grafts),
+        graft_of_(tree.nodes.size(), nullptr) {
     for (auto& g : grafts_) graft_of_[static_cast<std::size_t>(g.node)] = &g;
   }
 
@@ -18,13 +23,15 @@ class Joiner {
     copy_old(0, no_node);
     tree_ = std::move(joined_);
     kept_ = std::move(joined_kept_);
+    watches_ = std::move(joined_watches_);
   }
 
  private:
-  NodeIndex append(Node node, Histogram<Sums> histogram, NodeIndex parent) {
+  NodeIndex append(Node node, Histogram<Sums>& histogram, Watch& watch, NodeIndex parent) {
     node.parent = parent;
     joined_.nodes.push_back(node);
     joined_kept_.push_back(std::move(histogram));
+    joined_watches_.push_back(std::move(watch));
     return static_cast<NodeIndex>(joined_.nodes.size()) - 1;
   }
 
@@ -33,7 +40,7 @@ class Joiner {
     const Node node = tree_.nodes[from];
     Graft<Sums>* g = graft_of_[from];
     if (g == nullptr) {
-      const NodeIndex to = append(node, std::move(kept_[from]), parent);
+      const NodeIndex to = append(node, kept_[from], watches_[from], parent);
       if (node.is_leaf()) return to;
       const NodeIndex left = copy_old(node.left, to);
       return link(to, left, copy_old(node.right, to));
@@ -42,7 +49,7 @@ class Joiner {
       Node leaf = node;
       leaf.left = leaf.right = no_node;
       leaf.leaf = g->leaf_ids[0];
-      return append(leaf, std::move(kept_[from]), parent);
+      return append(leaf, kept_[from], watches_[from], parent);
     }
     // Whether a node's histogram is kept or follows from its sibling's does not change with a graft.
     const bool keeps = i == 0 || !kept_[from].empty();
@@ -54,7 +61,7 @@ class Joiner {
     const auto from = static_cast<std::size_t>(i);
     Node node = g.subtree.nodes[from];
     if (node.is_leaf()) node.leaf = g.leaf_ids[static_cast<std::size_t>(node.leaf)];
-    const NodeIndex to = append(node, std::move(g.kept[from]), parent);
+    const NodeIndex to = append(node, g.kept[from], g.watches[from], parent);
     if (node.is_leaf()) return to;
     const NodeIndex left = copy_new(g, node.left, to);
     return link(to, left, copy_new(g, node.right, to));
@@ -68,20 +75,25 @@ class Joiner {
 
   Tree& tree_;
   KeptSums<Sums>& kept_;
+  std::vector<Watch>& watches_;
   std::vector<Graft<Sums>>& grafts_;
   std::vector<Graft<Sums>*> graft_of_;
   Tree joined_;
   KeptSums<Sums> joined_kept_;
+  std::vector<Watch> joined_watches_;
 };
 
 }  // namespace
 
 template <class Sums>
-void graft(Tree& tree, KeptSums<Sums>& kept, std::vector<Graft<Sums>> grafts) {
-  Joiner<Sums>(tree, kept, grafts).join();
+void graft(Tree& tree, KeptSums<Sums>& kept, std::vector<Watch>& watches,
+           std::vector<Graft<Sums>> grafts) {
+  Joiner<Sums>(tree, kept, watches, grafts).join();
 }
 
-template void graft(Tree&, KeptSums<PackedSums>&, std::vector<Graft<PackedSums>>);
-template void graft(Tree&, KeptSums<WideSums>&, std::vector<Graft<WideSums>>);
+template void graft(Tree&, KeptSums<PackedSums>&, std::vector<Watch>&,
+                    std::vector<Graft<PackedSums>>);
+template void graft(Tree&, KeptSums<WideSums>&, std::vector<Watch>&,
+                    std::vector<Graft<WideSums>>);
 
 }  // namespace graftboost

@@ -13,12 +13,14 @@ struct Graft {
   NodeIndex node = 0;
   Tree subtree;
   KeptSums<Sums> kept;                 // one per node of the subtree, the root's for `node` itself
+  std::vector<Watch> watches;          // likewise
   std::vector<std::int32_t> leaf_ids;  // of the subtree's leaves 0, 1, ..., in the tree
 };
 
 // The tree with all the grafts, whose nodes lie in disjoint subtrees. Nodes of the result are numbered
-// from the root, left before right; `kept` moves along with its nodes.
+// from the root, left before right; `kept` and `watches` move along with their nodes.
 template <class Sums>
-void graft(Tree& tree, KeptSums<Sums>& kept, std::vector<Graft<Sums>> grafts);
+void graft(Tree& tree, KeptSums<Sums>& kept, std::vector<Watch>& watches,
+           std::vector<Graft<Sums>> grafts);
 
 }  // namespace graftboost

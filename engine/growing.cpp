@@ -181,10 +181,18 @@ void Grower<Sums>::find_best(Tree& tree, NodeIndex smaller, NodeIndex larger,
   const auto enter = [&](NodeIndex i, std::uint32_t feature, Split& best) {
     const Node& node = tree.nodes[at(i)];
     if (!may_split(node)) return;
+    Watch& watch = growths_[at(i)].watch;
+    Standing standing;
     const Split split = best_split_of_feature(params_.split, rows_.layout[feature], feature,
-                                              node.sums, growths_[at(i)].histogram.data());
+                                              node.sums, growths_[at(i)].histogram.data(),
+                                              watch.knows() ? &standing : nullptr);
+    if (watch.knows()) watch.judged(params_.split, node.sums, feature, split.gain, standing);
     if (split.better_than(best)) best = split;
   };
+  for (const NodeIndex i : {smaller, larger}) {
+    if (!params_.keep_sums || i == no_node || !may_split(tree.nodes[at(i)])) continue;
+    growths_[at(i)].watch.start(params_.split, tree.nodes[at(i)].sums, rows_.layout.n_features());
+  }
   parallel(n_threads_, n_groups, [&](std::size_t group) {
     Sums* small_sums = growths_[at(smaller)].histogram.data();
     for (std::size_t i = feature_groups_[group].first; i < feature_groups_[group].second; ++i) {
@@ -210,6 +218,7 @@ void Grower<Sums>::find_best(Tree& tree, NodeIndex smaller, NodeIndex larger,
     tree.nodes[at(i)].gain = best.gain;
     tree.nodes[at(i)].test = best.test;
     growths_[at(i)].left = best.left;
+    growths_[at(i)].watch.sum_up();
   };
   settle(smaller, best_small);
   if (larger != no_node) settle(larger, best_large);
@@ -306,6 +315,13 @@ KeptSums<Sums> Grower<Sums>::take_kept_sums() {
     if (growths_[i].keep) kept[i] = std::move(growths_[i].histogram);
   }
   return kept;
+}
+
+template <class Sums>
+std::vector<Watch> Grower<Sums>::take_watches() {
+  std::vector<Watch> watches;
+  for (Growth& growth : growths_) watches.push_back(std::move(growth.watch));
+  return watches;
 }
 
 template class Grower<PackedSums>;

@@ -33,12 +33,14 @@ class Grower {
     return {slots_.data() + growth.begin, growth.end - growth.begin};
   }
   KeptSums<Sums> take_kept_sums();
+  std::vector<Watch> take_watches();
 
  private:
   // What is known of a node while its tree grows: slots [begin, end) reach it.
   struct Growth {
     std::size_t begin = 0, end = 0;
     Histogram<Sums> histogram;
+    Watch watch;
     Totals left;        // sums left of the best split
     bool keep = false;  // the histogram stays with the tree
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "vectorise.hpp"
 
@@ -132,6 +133,39 @@ struct Best {
   }
 };
 
+// The same, and how firmly it stands.
+struct Survey : Best {
+  Standing standing;
+  std::uint32_t first_edge = 0, last_edge = 0;  // that count, in this pass; 0: none yet
+
+  // Candidates [0, n) with these sums on their left and these scores, of which the first is at edge
+  // `first`. Those that count lie together: hessians grow from edge to edge.
+  void see_edges(const double* scores, const LeftSums& left, std::size_t from, std::size_t n,
+                 std::uint32_t first, const Scale& scale) {
+    std::size_t begin = 0, end = n;
+    while (begin < end && scores[begin] == never) ++begin;
+    while (begin < end && scores[end - 1] == never) --end;
+    if (begin == end) return;
+    if (first_edge == 0) {
+      first_edge = first + static_cast<std::uint32_t>(begin);
+      see_side(static_cast<double>(left.h[from + begin]) * scale.hessian_unit);
+    }
+    last_edge = first + static_cast<std::uint32_t>(end - 1);
+    see_side(scale.h - static_cast<double>(left.h[from + end - 1]) * scale.hessian_unit);
+  }
+  void see_side(double hessian) {
+    standing.least_hessian = std::min(standing.least_hessian, hessian);
+  }
+  // A row left of the first edge that counts, or right of the last, may make others count.
+  void end_pass(bool is_first) {
+    const auto first = first_edge == 0 ? Code{0xffff} : static_cast<Code>(first_edge);
+    const auto last = first_edge == 0 ? Code{0} : static_cast<Code>(last_edge + 1);
+    standing.first = is_first ? first : std::max(standing.first, first);
+    standing.last = is_first ? last : std::min(standing.last, last);
+    first_edge = last_edge = 0;
+  }
+};
+
 struct CountBetter {
   Scale scale;
   double gain;
@@ -166,6 +200,11 @@ void judge_categories(const Hearing& hearing, const CodeLayout::Place& place, co
     double score = never;
     hearing.judge(&left.g, &left.h, 1, hearing.scale, &score);
     judgement.see(&score, 1, c, 1);
+    if constexpr (std::is_same_v<Judgement, Survey>) {
+      if (score == never) continue;
+      const double h = static_cast<double>(left.h) * hearing.scale.hessian_unit;
+      judgement.see_side(std::min(h, hearing.scale.h - h));
+    }
   }
 }
 
@@ -185,9 +224,13 @@ void judge_edges_with(const Hearing& hearing, const Sums* cells, std::uint32_t n
                     hearing.scale, scores.data());
       const auto last_code = static_cast<std::uint32_t>(1 + begin + left.too_few);
       judgement.see(scores.data(), n_fit, 2 * last_code + key_offset, 2);
+      if constexpr (std::is_same_v<Judgement, Survey>) {
+        judgement.see_edges(scores.data(), left, left.too_few, n_fit, last_code, hearing.scale);
+      }
     }
-    if (left.up_to < n) return;
+    if (left.up_to < n) break;
   }
+  if constexpr (std::is_same_v<Judgement, Survey>) judgement.end_pass(key_offset == 0);
 }
 
 // Keys of edges are 2 * last code on the left, plus 1 with the missing rows on the left. The last
@@ -212,11 +255,26 @@ Totals sum_of_codes(const Sums* cells, std::uint32_t first, std::uint32_t last) 
   return sum;
 }
 
+template <class Judge>
+Best judge_best(Standing* standing, Judge&& judge) {
+  if (standing == nullptr) {
+    Best best;
+    judge(best);
+    return best;
+  }
+  Survey survey;
+  judge(survey);
+  *standing = survey.standing;
+  return survey;
+}
+
 template <class Sums>
 Split best_category(const SplitParams& params, const CodeLayout::Place& place,
-                    std::uint32_t feature, const Totals& node, const Sums* cells) {
-  Best best;
-  judge_categories(Hearing(params, node), place, cells, best);
+                    std::uint32_t feature, const Totals& node, const Sums* cells,
+                    Standing* standing) {
+  const Best best = judge_best(standing, [&](auto& judgement) {
+    judge_categories(Hearing(params, node), place, cells, judgement);
+  });
   if (best.score == never) return {};
   const auto code = static_cast<Code>(best.key);
   return {gain_from(best.score, scale_of(params, node)), {feature, code, 0}, Totals(cells[code])};
@@ -224,9 +282,10 @@ Split best_category(const SplitParams& params, const CodeLayout::Place& place,
 
 template <class Sums>
 Split best_edge(const SplitParams& params, const CodeLayout::Place& place, std::uint32_t feature,
-                const Totals& node, const Sums* cells) {
-  Best best;
-  judge_edges(Hearing(params, node), place, cells, best);
+                const Totals& node, const Sums* cells, Standing* standing) {
+  const Best best = judge_best(standing, [&](auto& judgement) {
+    judge_edges(Hearing(params, node), place, cells, judgement);
+  });
   if (best.score == never) return {};
   const auto code = static_cast<Code>(best.key / 2);
   const Totals missing(cells[missing_code]), below = sum_of_codes(cells, 1, code);
@@ -259,10 +318,11 @@ std::int64_t count_better(const SplitParams& params, const CodeLayout::Place& pl
 
 template <class Sums>
 Split best_split_of_feature(const SplitParams& params, const CodeLayout::Place& place,
-                            std::uint32_t feature, const Totals& node, const Sums* histogram) {
+                            std::uint32_t feature, const Totals& node, const Sums* histogram,
+                            Standing* standing) {
   const Sums* cells = histogram + place.offset;
-  return place.categorical ? best_category(params, place, feature, node, cells)
-                           : best_edge(params, place, feature, node, cells);
+  return place.categorical ? best_category(params, place, feature, node, cells, standing)
+                           : best_edge(params, place, feature, node, cells, standing);
 }
 
 template std::int64_t count_better(const SplitParams&, const CodeLayout::Place&, const Totals&,
@@ -270,8 +330,8 @@ template std::int64_t count_better(const SplitParams&, const CodeLayout::Place&,
 template std::int64_t count_better(const SplitParams&, const CodeLayout::Place&, const Totals&,
                                    const WideSums*, double);
 template Split best_split_of_feature(const SplitParams&, const CodeLayout::Place&, std::uint32_t,
-                                     const Totals&, const PackedSums*);
+                                     const Totals&, const PackedSums*, Standing*);
 template Split best_split_of_feature(const SplitParams&, const CodeLayout::Place&, std::uint32_t,
-                                     const Totals&, const WideSums*);
+                                     const Totals&, const WideSums*, Standing*);
 
 }  // namespace graftboost

@@ -31,6 +31,13 @@ struct SplitParams {
   std::int64_t largest_contribution = 1;  // no row adds more to a sum of g or of h
 };
 
+// What else the judging of a feature's candidates tells: how firmly the outcome stands when rows change.
+struct Standing {
+  double least_hessian = std::numeric_limits<double>::infinity();  // of a side of those that count
+  // A row that comes with a code from first to last makes no other candidate count.
+  Code first = 0xffff, last = 0;
+};
+
 // The gain of a candidate with these rows on its left; minus infinity if a side has too little
 // hessian.
 double gain_of(const SplitParams& params, const Totals& node, const Totals& left);
@@ -48,6 +55,7 @@ std::int64_t count_better(const SplitParams& params, const CodeLayout::Place& pl
 // Categorical: each category, "missing" and "unseen" included, against all others.
 template <class Sums>
 Split best_split_of_feature(const SplitParams& params, const CodeLayout::Place& place,
-                            std::uint32_t feature, const Totals& node, const Sums* histogram);
+                            std::uint32_t feature, const Totals& node, const Sums* histogram,
+                            Standing* standing = nullptr);
 
 }  // namespace graftboost

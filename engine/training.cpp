@@ -104,7 +104,10 @@ class Booster {
     state.leaf_ids.visit([&](auto* leaf_ids) {
       place_rows(tree, *grower, outside, leaf_ids, scores_[k].data(), n_threads);
     });
-    if (forest_.params.updatable) state.sums = grower->take_kept_sums();
+    if (forest_.params.updatable) {
+      state.sums = grower->take_kept_sums();
+      state.watches = grower->take_watches();
+    }
     return_grower(std::move(grower), n_threads);
   }
 

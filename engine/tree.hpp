@@ -8,6 +8,7 @@
 #include "array.hpp"
 #include "rows.hpp"
 #include "types.hpp"
+#include "watch.hpp"
 
 namespace graftboost {
 
@@ -35,10 +36,10 @@ struct Tree {
   std::vector<NodeIndex> leaf_nodes() const;
   std::vector<double> leaf_values() const;
 
-  // The leaf that a row with these codes reaches; code_of(feature) gives them.
+  // The leaf that a row with these codes reaches from a node; code_of(feature) gives them.
   template <class CodeOf>
-  NodeIndex route(CodeOf&& code_of) const {
-    NodeIndex at = 0;
+  NodeIndex route(CodeOf&& code_of, NodeIndex from = 0) const {
+    NodeIndex at = from;
     while (!nodes[at].is_leaf()) {
       const Node& node = nodes[at];
       at = node.test.left(code_of(node.test.feature)) ? node.left : node.right;
@@ -87,6 +88,7 @@ struct TreeState {
   LeafIds leaf_ids;
   Array<Gradient> recorded;  // 0 where the row is outside the tree's subsample
   std::variant<KeptSums<PackedSums>, KeptSums<WideSums>> sums;  // per node, empty where not kept
+  std::vector<Watch> watches;                                   // per node
 };
 
 }  // namespace graftboost

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
+#include <iterator>
 #include <limits>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -12,20 +13,49 @@
 
 #include "grafting.hpp"
 #include "growing.hpp"
+#include "path_sums.hpp"
 #include "scores.hpp"
 #include "training.hpp"
 #include "update.hpp"
 
 namespace graftboost {
 
-// Updates trees one after the other; owns the scratch that they share. Not for two threads at once.
+// The slots, ascending, whose leaf is one of these. Most blocks of rows have none of a few leaves,
+// which comparing them all at once finds out.
+template <class LeafId>
+std::vector<Slot> slots_with(const LeafId* ids, std::size_t n,
+                             const std::vector<std::int32_t>& leaves) {
+  constexpr std::size_t block = 32, few = 4;
+  std::vector<std::uint8_t> wanted(std::size_t{1} << (8 * sizeof(LeafId)));
+  for (const std::int32_t leaf : leaves) wanted[static_cast<std::size_t>(leaf)] = 1;
+  std::vector<Slot> found;
+  for (std::size_t begin = 0; begin < n; begin += block) {
+    const std::size_t end = std::min(begin + block, n);
+    if (leaves.size() <= few && end - begin == block) {
+      LeafId any = 0;
+      for (const std::int32_t leaf : leaves) {
+        const auto id = static_cast<LeafId>(leaf);
+        for (std::size_t i = 0; i < block; ++i) any |= static_cast<LeafId>(ids[begin + i] == id);
+      }
+      if (!any) continue;
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      if (wanted[ids[i]]) found.push_back(static_cast<Slot>(i));
+    }
+  }
+  return found;
+}
+
+// Updates trees; owns the scratch that they share. Not for two threads at once.
 //
-// A tree goes through four steps: the changed rows are booked along their paths; the touched nodes
-// are checked from the root down; those that fail are regrown and grafted in; the order of growth is
-// replayed from the gains.
+// The changed rows are booked along their paths, and the touched nodes are checked from the root down:
+// book_and_check(), which needs nothing of other trees. Then the nodes that failed are regrown and
+// grafted in, and the order of growth is replayed from the gains: mend(), which needs the scores that
+// the trees before it give.
 template <class Sums>
 class TreeUpdater {
   static constexpr double never = -std::numeric_limits<double>::infinity();
+  static constexpr std::int64_t largest_shift = 4;  // beyond one row in so many, regrowing is cheaper
 
  public:
   TreeUpdater(Forest& forest, const Change& change, const ToleranceRule& rule, ScoreKeeper& scores,
@@ -36,41 +66,56 @@ class TreeUpdater {
         scores_(scores),
         growing_(growing_params(forest)),
         n_held_(static_cast<std::int64_t>(forest.rows.size() - change.removed.size())),
-        grower_(forest.rows, forest.loss, growing_, n_threads) {}
+        grower_(forest.rows, forest.loss, growing_, n_threads),
+        path_(forest.rows.layout),
+        codes_(forest.rows.layout.n_features()) {}
 
-  void update(std::size_t t) {
-    t_ = t;
-    tree_ = &forest_.trees[t];
-    state_ = &forest_.states[t];
-    kept_ = &std::get<KeptSums<Sums>>(state_->sums);
-    if (!book_rows()) return;
+  // Whether the tree has any of the changed rows; if so, the topmost nodes that fail.
+  using Failed = std::vector<NodeIndex>;
+  std::optional<Failed> book_and_check(std::size_t t) {
+    look_at(t);
+    if (!book_rows()) return std::nullopt;
     ++counts.trees_touched;
     failed_.clear();
-    check(0, (*kept_)[0].data(), 0);
+    path_.set_kept(0, (*kept_)[0]);
+    check(0, 0);
+    for (std::size_t i = 0; i < touched_.size(); ++i) {
+      if (touched_[i]) set_value(tree_->nodes[i]);
+    }
+    return std::move(failed_);
+  }
+
+  void mend(std::size_t t, const Failed& failed) {
+    look_at(t);
+    // All histograms first: to regrow one node changes those above it, from which others follow.
+    std::vector<Histogram<Sums>> before;
+    for (const NodeIndex i : failed) before.push_back(histogram_of(i));
     std::vector<Graft<Sums>> grafts;
-    for (const Failed& failed : failed_) {
-      const auto n_leaves = static_cast<int>(leaf_ids_under(failed.node).size());
-      grafts.push_back(regrow(failed.node, failed.histogram, n_leaves, {}));
+    for (std::size_t j = 0; j < failed.size(); ++j) {
+      const auto n_leaves = static_cast<int>(leaf_ids_under(failed[j]).size());
+      grafts.push_back(regrow(failed[j], before[j], n_leaves, {}));
     }
     if (!grafts.empty()) join(std::move(grafts));
     replay_growth();
-    for (Node& node : tree_->nodes) {
-      node.value = forest_.loss.leaf_value(node.sums, growing_.learning_rate, growing_.split.l2);
-    }
   }
 
   UpdateCounts counts;
 
  private:
-  struct Failed {
-    NodeIndex node;
-    Histogram<Sums> histogram;
-  };
-
   static std::size_t at(NodeIndex i) { return static_cast<std::size_t>(i); }
   const CodeLayout& layout() const { return forest_.rows.layout; }
   Node& node(NodeIndex i) { return tree_->nodes[at(i)]; }
   bool may_split(const Node& n) const { return n.sums.n >= 2 * growing_.split.min_samples_leaf; }
+  void set_value(Node& n) const {
+    n.value = forest_.loss.leaf_value(n.sums, growing_.learning_rate, growing_.split.l2);
+  }
+
+  void look_at(std::size_t t) {
+    t_ = t;
+    tree_ = &forest_.trees[t];
+    state_ = &forest_.states[t];
+    kept_ = &std::get<KeptSums<Sums>>(state_->sums);
+  }
 
   // --- booking ---------------------------------------------------------------------------------
 
@@ -95,78 +140,95 @@ class TreeUpdater {
       state_->recorded[row] = 0;
       return false;
     }
+    book_below(no_node, leaf, row, in);
+    return true;
+  }
+
+  // Into or out of the nodes from a leaf up to, and without, `top`.
+  void book_below(NodeIndex top, NodeIndex leaf, Slot row, bool in) {
     const Totals totals = forest_.contributions_to(t_).of(row);
     const Sums sums(totals);
-    for (NodeIndex i = leaf; i != no_node; i = node(i).parent) {
+    for (std::uint32_t f = 0; f < codes_.size(); ++f) codes_[f] = forest_.rows.code(row, f);
+    for (NodeIndex i = leaf; i != top; i = node(i).parent) {
       touched_[at(i)] = true;
       in ? node(i).sums += totals : node(i).sums -= totals;
+      watch(i).row_changed(growing_.split, totals, in,
+                           [&](std::uint32_t f) { return codes_[f]; });
       Histogram<Sums>& histogram = (*kept_)[at(i)];
       if (histogram.empty()) continue;
-      for (std::uint32_t f = 0; f < layout().n_features(); ++f) {
-        Sums& cell = histogram[layout()[f].offset + forest_.rows.code(row, f)];
+      for (std::uint32_t f = 0; f < codes_.size(); ++f) {
+        Sums& cell = histogram[layout()[f].offset + codes_[f]];
         in ? cell += sums : cell -= sums;
       }
     }
-    return true;
   }
 
   // --- checking --------------------------------------------------------------------------------
 
-  Histogram<Sums>& scratch(std::size_t depth) {
-    while (scratch_.size() <= depth) scratch_.emplace_back(layout().histogram_size());
-    return scratch_[depth];
-  }
+  Watch& watch(NodeIndex i) { return state_->watches[at(i)]; }
 
-  // A child's histogram, given the parent's: kept, or the parent's less the sibling's, or counted.
-  const Sums* child_histogram(NodeIndex child, const Sums* parent, std::size_t depth) {
-    if (!(*kept_)[at(child)].empty()) return (*kept_)[at(child)].data();
+  // A child's histogram is kept, or the parent's less the sibling's, or counted.
+  void enter(NodeIndex child, std::size_t depth) {
+    if (!(*kept_)[at(child)].empty()) {
+      path_.set_kept(depth, (*kept_)[at(child)]);
+      return;
+    }
     const Node& above = node(node(child).parent);
     const NodeIndex sibling = above.left == child ? above.right : above.left;
-    Histogram<Sums>& own = scratch(depth);
-    if ((*kept_)[at(sibling)].empty()) {
-      own = count_again(child);
-      return own.data();
-    }
-    const Histogram<Sums>& others = (*kept_)[at(sibling)];
-    for (std::size_t c = 0; c < own.size(); ++c) own[c] = parent[c] - others[c];
-    return own.data();
+    (*kept_)[at(sibling)].empty() ? path_.set_own(depth, count_again(child))
+                                  : path_.set_difference(depth, (*kept_)[at(sibling)]);
   }
 
-  void check(NodeIndex i, const Sums* histogram, std::size_t depth) {
+  Split judge(NodeIndex i, std::size_t depth, std::uint32_t feature) {
+    Standing standing;
+    const Totals& sums = node(i).sums;
+    const Split best = best_split_of_feature(growing_.split, layout()[feature], feature, sums,
+                                             path_.with(depth, feature), &standing);
+    if (watch(i).knows()) watch(i).judged(growing_.split, sums, feature, best.gain, standing);
+    return best;
+  }
+  double bound(NodeIndex i, std::uint32_t feature) {
+    return watch(i).bound(growing_.split, node(i).sums, feature);
+  }
+
+  void check(NodeIndex i, std::size_t depth) {
     ++counts.nodes_checked;
     Node& here = node(i);
-    Split best;
-    const double present = here.is_leaf() ? never : present_gain(here);
-    if (may_split(here)) best = find_best(here.sums, histogram);
     if (here.is_leaf()) {
+      const Split best = may_split(here) ? find_best(i, depth) : Split{};
       here.gain = best.gain;
       here.test = best.test;
       return;
     }
-    if (!passes(here, best.gain, present, histogram)) {
-      Histogram<Sums> copy(layout().histogram_size());
-      std::copy_n(histogram, copy.size(), copy.begin());
-      failed_.push_back({i, std::move(copy)});
+    if (!passes(i, depth)) {
+      failed_.push_back(i);
       return;
     }
-    here.gain = present;
+    here.gain = present_gain(here);
     for (const NodeIndex child : {here.left, here.right}) {
       if (!touched_[at(child)]) continue;
-      if (node(child).is_leaf() && !may_split(node(child))) {
-        node(child).gain = never;
-        node(child).test = {};
-        continue;
-      }
-      check(child, child_histogram(child, histogram, depth), depth + 1);
+      // Few rows without a kept histogram are not counted for nothing.
+      if (!node(child).is_leaf() || may_split(node(child))) enter(child, depth + 1);
+      check(child, depth + 1);
     }
   }
 
-  Split find_best(const Totals& sums, const Sums* histogram) const {
+  // The best candidate of all; features that cannot have it are left out.
+  Split find_best(NodeIndex i, std::size_t depth) {
+    const bool known = watch(i).knows();
+    const std::uint32_t likely = node(i).test.feature;
+    if (!known) watch(i).start(growing_.split, node(i).sums, layout().n_features());
     Split best;
-    for (const std::uint32_t f : layout().by_offset()) {
-      const Split split = best_split_of_feature(growing_.split, layout()[f], f, sums, histogram);
+    const auto see = [&](std::uint32_t f) {
+      if (const double most = known ? bound(i, f) : -never; most < best.gain || most == never) return;
+      const Split split = judge(i, depth, f);
       if (split.better_than(best)) best = split;
+    };
+    see(likely);
+    for (const std::uint32_t f : layout().by_offset()) {
+      if (f != likely) see(f);
     }
+    watch(i).sum_up();
     return best;
   }
 
@@ -179,16 +241,87 @@ class TreeUpdater {
     return gain_of(growing_.split, n.sums, left);
   }
 
-  bool passes(const Node& n, double best, double present, const Sums* histogram) const {
+  bool passes(NodeIndex i, std::size_t depth) {
+    return rule_.kind == ToleranceRule::Kind::rank ? rank_passes(i, depth)
+                                                   : regret_passes(i, depth);
+  }
+
+  bool rank_passes(NodeIndex i, std::size_t depth) {
+    const double present = present_gain(node(i));
     if (present == never) return false;
-    if (rule_.kind == ToleranceRule::Kind::rank) {
-      std::int64_t ahead = 0;
-      for (const std::uint32_t f : layout().by_offset()) {
-        ahead += count_better(growing_.split, layout()[f], n.sums, histogram, present);
-      }
-      return ahead < rule_.places;
+    std::int64_t ahead = 0;
+    for (const std::uint32_t f : layout().by_offset()) {
+      ahead += count_better(growing_.split, layout()[f], node(i).sums, path_.with(depth, f), present);
     }
-    return rule_.regret_passes(best, present, forest_.noise, n_held_, n.sums.n);
+    return ahead < rule_.places;
+  }
+
+  bool tolerated(double best, double present, std::int64_t n_rows) const {
+    return rule_.regret_passes(best, present, forest_.noise, n_held_, n_rows);
+  }
+
+  // Features whose bound is tolerated pass unseen. A better split of the same feature that sends only
+  // few rows to the other side is made: those rows move. So it is, if there is any tolerance, where
+  // the present split leaves a side too little.
+  bool regret_passes(NodeIndex i, std::size_t depth) {
+    const std::int64_t n = node(i).sums.n;
+    const std::uint32_t own = node(i).test.feature;
+    const bool known = watch(i).knows();
+    const double present = present_gain(node(i));
+    const bool is_void = present == never;
+    if (is_void && (rule_.tolerance == 0 || !may_split(node(i)))) return false;
+    if (known && tolerated(watch(i).bound(growing_.split, node(i).sums), present, 1)) return true;
+    if (!known) watch(i).start(growing_.split, node(i).sums, layout().n_features());
+    Split best_own;
+    if (is_void || !known || !tolerated(bound(i, own), present, 1)) best_own = judge(i, depth, own);
+    const double standard = is_void ? best_own.gain : present;
+    if (standard == never || !tolerated(best_own.gain, standard, n)) return false;
+    for (const std::uint32_t f : layout().by_offset()) {
+      if (f == own || (known && tolerated(bound(i, f), standard, n))) continue;
+      if (!tolerated(judge(i, depth, f).gain, standard, n)) return false;
+    }
+    watch(i).sum_up();
+    if (!(best_own.gain > present)) return true;
+    const std::int64_t n_moving = count_moving(i, depth, best_own.test);
+    if (is_void && largest_shift * n_moving > n) return false;
+    if (is_void || !tolerated(best_own.gain, present, n_moving)) {
+      shift(i, best_own.test);
+      ++counts.nodes_shifted;
+      counts.rows_shifted += n_moving;
+    }
+    return true;
+  }
+
+  // Rows that another test of the same feature sends to the other side.
+  std::int64_t count_moving(NodeIndex i, std::size_t depth, const Test& test) {
+    const CodeLayout::Place& place = layout()[test.feature];
+    const Sums* cells = path_.with(depth, test.feature) + place.offset;
+    std::int64_t n_moving = 0;
+    for (std::uint32_t c = 0; c < place.n_codes; ++c) {
+      const auto code = static_cast<Code>(c);
+      if (node(i).test.left(code) != test.left(code)) n_moving += Totals(cells[c]).n;
+    }
+    return n_moving;
+  }
+
+  void shift(NodeIndex top, const Test& test) {
+    const Test before = std::exchange(node(top).test, test);
+    const Reached reached = rows_in(leaf_ids_under(top));
+    const std::vector<NodeIndex> leaf_nodes = tree_->leaf_nodes();
+    state_->leaf_ids.visit([&](auto* leaf_ids) {
+      using LeafId = std::remove_reference_t<decltype(*leaf_ids)>;
+      const auto move = [&](Slot row, bool inside) {
+        const auto code = [&](std::uint32_t f) { return forest_.rows.code(row, f); };
+        if (before.left(code(test.feature)) == test.left(code(test.feature))) return;
+        const NodeIndex from = leaf_nodes[leaf_ids[row]], to = tree_->route(code, top);
+        leaf_ids[row] = static_cast<LeafId>(node(to).leaf);
+        if (!inside) return;
+        book_below(top, from, row, false);
+        book_below(top, to, row, true);
+      };
+      for (const Slot row : reached.inside) move(row, true);
+      for (const Slot row : reached.outside) move(row, false);
+    });
   }
 
   // --- regrowing -------------------------------------------------------------------------------
@@ -213,17 +346,16 @@ class TreeUpdater {
     std::vector<Slot> inside, outside;
   };
   Reached rows_in(const std::vector<std::int32_t>& leaves) const {
-    std::vector<std::uint8_t> wanted(65536);
-    for (const std::int32_t leaf : leaves) wanted[static_cast<std::size_t>(leaf)] = 1;
-    Reached reached;
-    state_->leaf_ids.visit([&](const auto* ids) {
-      for (Slot row = 0; row < forest_.rows.size(); ++row) {
-        if (!wanted[ids[row]] || change_.gone[row]) continue;
-        (forest_.in_bag(t_, forest_.rows.ids[row]) ? reached.inside : reached.outside)
-            .push_back(row);
-      }
+    std::vector<Slot> rows = state_->leaf_ids.visit(
+        [&](const auto* ids) { return slots_with(ids, forest_.rows.size(), leaves); });
+    std::vector<Slot> held;
+    std::set_difference(rows.begin(), rows.end(), change_.removed.begin(), change_.removed.end(),
+                        std::back_inserter(held));
+    if (forest_.params.subsample >= 1) return {std::move(held), {}};
+    const auto middle = std::stable_partition(held.begin(), held.end(), [&](Slot row) {
+      return forest_.in_bag(t_, forest_.rows.ids[row]);
     });
-    return reached;
+    return {{held.begin(), middle}, {middle, held.end()}};
   }
 
   Histogram<Sums> count_again(NodeIndex i) {
@@ -274,6 +406,7 @@ class TreeUpdater {
     result.subtree = grower_.grow(forest_.contributions_to(t_), n_leaves);
     place_rows(result, reached.outside);
     result.kept = grower_.take_kept_sums();
+    result.watches = grower_.take_watches();
     ++counts.nodes_retrained;
     counts.rows_retrained += static_cast<std::int64_t>(reached.inside.size());
     book_difference(top, before, result);
@@ -302,6 +435,7 @@ class TreeUpdater {
     const Histogram<Sums>& after = g.kept[0];
     for (NodeIndex i = node(top).parent; i != no_node; i = node(i).parent) {
       node(i).sums += difference;
+      watch(i).forget();
       Histogram<Sums>& histogram = (*kept_)[at(i)];
       if (histogram.empty()) continue;
       for (std::size_t c = 0; c < histogram.size(); ++c)
@@ -311,9 +445,10 @@ class TreeUpdater {
 
   // Grafts, and brings the gains of the splits above them up to date: they follow from the sums.
   void join(std::vector<Graft<Sums>> grafts) {
-    graft(*tree_, *kept_, std::move(grafts));
+    graft(*tree_, *kept_, state_->watches, std::move(grafts));
     for (Node& n : tree_->nodes) {
       if (!n.is_leaf()) n.gain = present_gain(n);
+      set_value(n);
     }
   }
 
@@ -399,11 +534,14 @@ class TreeUpdater {
   }
 
   Histogram<Sums> histogram_of(NodeIndex i) {
-    if (i == 0) return (*kept_)[0];
-    const Histogram<Sums> parent = histogram_of(node(i).parent);
-    const Sums* own = child_histogram(i, parent.data(), 0);
+    std::vector<NodeIndex> path;
+    for (NodeIndex above = i; above != 0; above = node(above).parent) path.push_back(above);
+    path_.set_kept(0, (*kept_)[0]);
+    for (std::size_t depth = 1; depth <= path.size(); ++depth)
+      enter(path[path.size() - depth], depth);
+    const Sums* whole = path_.whole(path.size());
     Histogram<Sums> copy(layout().histogram_size());
-    std::copy_n(own, copy.size(), copy.begin());
+    std::copy_n(whole, copy.size(), copy.begin());
     return copy;
   }
 
@@ -420,8 +558,9 @@ class TreeUpdater {
   TreeState* state_ = nullptr;
   KeptSums<Sums>* kept_ = nullptr;
   std::vector<bool> touched_;
-  std::vector<Failed> failed_;
-  std::deque<Histogram<Sums>> scratch_;  // one per depth; references stay valid as it grows
+  Failed failed_;
+  PathSums<Sums> path_;
+  std::vector<Code> codes_;  // of the row that is being booked
 };
 
 }  // namespace graftboost

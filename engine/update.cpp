@@ -31,7 +31,7 @@ bool update_all(Forest& forest, const Change& change, const ToleranceRule& rule,
   std::vector<std::unique_ptr<TreeUpdater<Sums>>> updaters;
   const auto n_updaters =
       std::min<std::size_t>(k_trees, static_cast<std::size_t>(std::max(n_threads, 1)));
-  for (std::size_t i = 0; i < n_updaters; ++i) {
+  for (int i = 0; i < std::max(n_threads, 1); ++i) {
     updaters.push_back(
         std::make_unique<TreeUpdater<Sums>>(forest, change, rule, scores, n_threads));
   }
@@ -50,6 +50,15 @@ bool update_all(Forest& forest, const Change& change, const ToleranceRule& rule,
   }
   const double all_visits = static_cast<double>(forest.rows.size() - change.removed.size()) *
                             static_cast<double>(forest.trees.size());
+  // What is removed is known beforehand, so all trees can be looked at side by side. What an added row
+  // records depends on what the trees before have become.
+  std::vector<std::optional<typename TreeUpdater<Sums>::Failed>> failed(forest.trees.size());
+  if (n_added == 0) {
+    parallel(n_threads, updaters.size(), [&](std::size_t u) {
+      for (std::size_t t = u; t < failed.size(); t += updaters.size())
+        failed[t] = updaters[u]->book_and_check(t);
+    });
+  }
   for (std::size_t first = 0; first < forest.trees.size(); first += k_trees) {
     scores.begin_iteration(first);
     if (n_added != 0)
@@ -61,7 +70,11 @@ bool update_all(Forest& forest, const Change& change, const ToleranceRule& rule,
     }
     // Each updater takes every n-th class, so that which tree is updated by whom is fixed.
     parallel(n_threads, n_updaters, [&](std::size_t u) {
-      for (std::size_t k = u; k < k_trees; k += n_updaters) updaters[u]->update(first + k);
+      for (std::size_t k = u; k < k_trees; k += n_updaters) {
+        const std::size_t t = first + k;
+        if (n_added != 0) failed[t] = updaters[u]->book_and_check(t);
+        if (failed[t]) updaters[u]->mend(t, *failed[t]);
+      }
     });
     for (std::size_t k = 0; k < k_trees && n_added != 0; ++k) {
       const std::vector<double> values = forest.trees[first + k].leaf_values();
@@ -214,8 +227,6 @@ UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const 
       state.leaf_ids.resize(forest.rows.size());
     }
     forest.base_scores = forest.loss.base_scores(forest.target_sums);
-    change.gone.resize(forest.rows.size());
-    for (const Slot slot : change.removed) change.gone[slot] = true;
     in_place = update_trees(forest, change, rule, counts, n_threads);
   }
   if (!in_place) forest.states.clear();

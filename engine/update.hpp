@@ -36,21 +36,24 @@ struct UpdateCounts {
   std::int64_t nodes_checked = 0;
   std::int64_t nodes_retrained = 0;
   std::int64_t rows_retrained = 0;
+  std::int64_t nodes_shifted = 0;
+  std::int64_t rows_shifted = 0;
 
   UpdateCounts& operator+=(const UpdateCounts& other) {
     trees_touched += other.trees_touched;
     nodes_checked += other.nodes_checked;
     nodes_retrained += other.nodes_retrained;
     rows_retrained += other.rows_retrained;
+    nodes_shifted += other.nodes_shifted;
+    rows_shifted += other.rows_shifted;
     return *this;
   }
 };
 
 // The rows that go (still in their slots) and the rows that come (appended, nothing recorded yet).
 struct Change {
-  std::vector<Slot> removed;
+  std::vector<Slot> removed;  // ascending
   std::vector<Slot> added;
-  std::vector<bool> gone;  // per slot
 };
 
 // Adds and removes rows in one pass; `added` may be null. If `n_classes` is more than the model has, it

@@ -25,6 +25,9 @@ from graftboost.reference.trees import (
 )
 
 
+LARGEST_SHIFT = 4  # beyond one row in so many, regrowing is cheaper
+
+
 @dataclass(frozen=True)
 class ToleranceRule:
     """When a split still passes: by its regret, or by its rank among the candidates."""
@@ -136,30 +139,68 @@ class _TreeUpdate:
         if node.left < 0:
             node.gain, node.test = gain, test
             return []
-        present = self.present_gain(node)
-        if not self.passes(node, gain, present):
+        passes = self.rank_passes if self.rule.kind == "rank" else self.regret_passes
+        if not passes(index, gain, touched):
             return [index]
-        node.gain = present
+        node.gain = self.present_gain(node)
         failed = []
         for child in (node.left, node.right):
             if child in touched:
                 failed += self.check(child, touched)
         return failed
 
-    def passes(self, node: Node, best: float, present: float) -> bool:
-        """Whether a node may keep its split."""
-        if present == NEVER:
-            return False
-        if self.rule.kind == "rank":
-            scores = candidates(self.settings, node.rows, self.codes, self.recorded)
-            ahead = sum(self.settings.gain(node.sums, s) > present for s, _ in scores)
-            return ahead < self.rule.places
-        return self.regret_passes(best, present, node.sums.n)
+    def rank_passes(self, index: int, best: float, touched: set[int]) -> bool:
+        """Whether only few candidates of a node are better than its split."""
+        node = self.tree.nodes[index]
+        present = self.present_gain(node)
+        scores = candidates(self.settings, node.rows, self.codes, self.recorded)
+        ahead = sum(self.settings.gain(node.sums, score) > present for score, _ in scores)
+        return present > NEVER and ahead < self.rule.places
 
-    def regret_passes(self, best: float, present: float, n: int) -> bool:
-        """Whether what is lost by keeping the present is worth less than retraining n rows."""
+    def regret_passes(self, index: int, best: float, touched: set[int]) -> bool:
+        """Whether a node may keep its split, or one of the same feature that moves few rows."""
+        node = self.tree.nodes[index]
+        present = self.present_gain(node)
+        is_void = present == NEVER
+        if is_void and (self.rule.tolerance == 0 or best == NEVER):
+            return False
+        scores = candidates(self.settings, node.rows, self.codes, self.recorded)
+        score, test = max(
+            ((score, test) for score, test in scores if test.feature == node.test.feature),
+            key=lambda candidate: candidate[0],
+        )
+        best_own = self.settings.gain(node.sums, score)
+        standard = best_own if is_void else present
+        if standard == NEVER or not self.tolerated(best, standard, node.sums.n):
+            return False
+        if not best_own > present:
+            return True
+        moving = [r for r in node.rows if test.left(self.codes[r]) != node.test.left(self.codes[r])]
+        n_moving = sums_over(moving, self.recorded).n
+        if is_void and LARGEST_SHIFT * n_moving > node.sums.n:
+            return False
+        if is_void or not self.tolerated(best_own, present, n_moving):
+            node.test = test
+            self.place_rows(index, touched)
+            self.count_again()
+        return True
+
+    def tolerated(self, best: float, present: float, n: int) -> bool:
+        """Whether what is lost by keeping the present is worth less than work on n rows."""
         regret = (best - present) / self.model.noise * (len(self.model.rows) / n)
         return regret <= self.rule.tolerance
+
+    def place_rows(self, index: int, touched: set[int]) -> None:
+        """Send a node's rows on to its children, whose nodes are touched if theirs change."""
+        node = self.tree.nodes[index]
+        if node.left < 0:
+            return
+        for child, is_left in ((node.left, True), (node.right, False)):
+            rows = [r for r in node.rows if node.test.left(self.codes[r]) == is_left]
+            if set(rows) != set(self.tree.nodes[child].rows):
+                touched.add(child)
+            self.tree.nodes[child].rows = rows
+            self.place_rows(child, touched)
 
     def leaf_ids_under(self, index: int) -> list[int]:
         """Ids of the leaves under a node, sorted."""
@@ -240,7 +281,7 @@ class _TreeUpdate:
     def order_passes(self, key: list[float], leaf: int, present: float, n: int) -> bool:
         """Whether the order of growth may stay although this leaf comes before that split."""
         if self.rule.kind == "regret":
-            return self.regret_passes(key[leaf], present, n)
+            return self.tolerated(key[leaf], present, n)
         ahead = sum(node.left < 0 and key[i] > present for i, node in enumerate(self.tree.nodes))
         return ahead <= math.ceil(self.rule.tolerance * self.settings.max_leaf_nodes)
 

@@ -1,0 +1,134 @@
+// What a node's candidates can at most be worth, without judging them again.
+//
+// A side of a split with sums G and H is worth (G - cH)^2 / (H + l2), for a fixed centre c. With c = G/H
+// of the node (which needs l2 = 0; otherwise c = 0) the worths of two sides add up to the gain of the
+// split and what the node itself is worth. Rows that come and go move G - cH by at most the sum d of
+// |g - ch| over them, and lower H by at most the sum e of their h. So two sides that were worth r^2
+// together, neither with less hessian than m, are worth at most
+//
+//     (r + d / sqrt(m))^2  *  m / (m - e)
+//
+// from then on (the first factor is Minkowski's inequality). This holds for the candidates that counted;
+// one that did not, because a side had too few rows or too little hessian, can only come to count when
+// a row comes to that side. What a bound rules out need not be looked at: most updates touch many nodes
+// and change few of them.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "array.hpp"
+#include "splitting.hpp"
+#include "types.hpp"
+
+namespace graftboost {
+
+// A bound on one feature's candidates, as of when they were judged. Rounded so that it stays one.
+struct Ceiling {
+  static constexpr float none = std::numeric_limits<float>::infinity();
+
+  float root = none;             // r; `none` if nothing is known, below 0 if no candidate counted
+  float reach = 0;               // 1 / sqrt(m)
+  float drift = 0, lost = 0;     // the node's d and e at the time
+  Code first = 0xffff, last = 0;  // a row with a code in between brings no new candidate
+};
+
+// Above this many features a node is judged anew each time.
+inline constexpr std::size_t most_watched_features = 256;
+
+// The bounds of one node. They are no part of the model: whatever they are, updates come out the same.
+class Watch {
+ public:
+  bool knows() const { return !ceilings_.empty(); }
+  void forget() { ceilings_.resize(0); }
+
+  // From here on, for a node with these sums; every feature is to be judged.
+  void start(const SplitParams& params, const Totals& node, std::size_t n_features) {
+    if (n_features > most_watched_features) return;
+    ceilings_.resize(n_features);
+    std::fill(ceilings_.begin(), ceilings_.end(), Ceiling{});
+    const double h = static_cast<double>(node.h) * params.hessian_unit;
+    centre_ = params.l2 == 0 && h > 0 ? static_cast<double>(node.g) * params.gradient_unit / h : 0;
+    drift_ = lost_ = 0;
+    highest_ = Ceiling{};
+  }
+
+  // A feature has been judged: its best gain, and what the judging saw.
+  void judged(const SplitParams& params, const Totals& node, std::uint32_t feature, double gain,
+              const Standing& standing) {
+    Ceiling& ceiling = ceilings_[feature];
+    ceiling.first = standing.first;
+    ceiling.last = standing.last;
+    const bool any = gain > -std::numeric_limits<double>::infinity();
+    ceiling.root = any ? above(std::sqrt(std::max(gain + worth_of_node(params, node), 0.0))) : -1;
+    ceiling.reach = any ? above(1 / std::sqrt(standing.least_hessian + params.l2)) : 0;
+    ceiling.drift = below(drift_);
+    ceiling.lost = below(lost_);
+  }
+
+  // A row of the node came or went.
+  template <class CodeOf>
+  void row_changed(const SplitParams& params, const Totals& row, bool in, CodeOf&& code_of) {
+    if (!knows()) return;
+    const double h = static_cast<double>(row.h) * params.hessian_unit;
+    drift_ += std::abs(static_cast<double>(row.g) * params.gradient_unit - centre_ * h);
+    if (!in) {
+      lost_ += h;
+      return;
+    }
+    for (std::uint32_t f = 0; f < ceilings_.size(); ++f) {
+      const Code code = code_of(f);
+      if (code >= ceilings_[f].first && code <= ceilings_[f].last) continue;
+      ceilings_[f].root = highest_.root = Ceiling::none;
+    }
+  }
+
+  // No gain of a feature's candidates exceeds this.
+  double bound(const SplitParams& params, const Totals& node, std::uint32_t feature) const {
+    return worth_at_most(ceilings_[feature]) - worth_of_node(params, node);
+  }
+  // No gain of any candidate exceeds this: one look instead of one per feature.
+  double bound(const SplitParams& params, const Totals& node) const {
+    return worth_at_most(highest_) - worth_of_node(params, node);
+  }
+  // To be called when the features' ceilings have been brought down: makes the one look tight.
+  void sum_up() {
+    double worth = 0;
+    float reach = 0;
+    for (const Ceiling& ceiling : ceilings_) {
+      worth = std::max(worth, worth_at_most(ceiling));
+      reach = std::max(reach, ceiling.reach);
+    }
+    highest_.root = above(std::sqrt(worth));
+    highest_.reach = reach;
+    highest_.drift = below(drift_);
+    highest_.lost = below(lost_);
+  }
+
+ private:
+  // Wide enough for the rounding to float and for that of all the arithmetic here.
+  static constexpr double margin = 1e-6;
+  static float above(double x) { return static_cast<float>(x * (1 + margin)); }
+  static float below(double x) { return static_cast<float>(x * (1 - margin)); }
+
+  double worth_of_node(const SplitParams& params, const Totals& node) const {
+    const double h = static_cast<double>(node.h) * params.hessian_unit;
+    const double g = static_cast<double>(node.g) * params.gradient_unit - centre_ * h;
+    return h + params.l2 > 0 ? g * g / (h + params.l2) : 0;
+  }
+  double worth_at_most(const Ceiling& ceiling) const {
+    if (ceiling.root < 0) return -std::numeric_limits<double>::infinity();
+    const double reach = ceiling.reach, root = ceiling.root + (drift_ - ceiling.drift) * reach;
+    const double kept = 1 - (lost_ - ceiling.lost) * reach * reach;
+    return kept > 0 ? root * root / kept * (1 + margin)
+                    : std::numeric_limits<double>::infinity();
+  }
+
+  double centre_ = 0;
+  double drift_ = 0, lost_ = 0;  // d and e since start()
+  Ceiling highest_;
+  Array<Ceiling> ceilings_;
+};
+
+}  // namespace graftboost
