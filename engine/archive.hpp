@@ -138,6 +138,7 @@ void archive(A& a, TreeState& state) {
     if (kind == 1) state.sums = KeptSums<WideSums>{};
   }
   std::visit([&](auto& kept) { archive(a, kept); }, state.sums);
+  archive(a, state.counted);
   if constexpr (A::reads) {
     state.watches.resize(std::visit([](auto& kept) { return kept.size(); }, state.sums));
   }

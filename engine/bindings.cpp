@@ -14,6 +14,7 @@
 
 #include "archive.hpp"
 #include "forest.hpp"
+#include "refresh.hpp"
 #include "update.hpp"
 
 namespace nb = nanobind;
@@ -68,9 +69,9 @@ gb::LossKind loss_kind(const std::string& name) {
 }
 
 // Asks Python for Ctrl-C now and then, and the caller's own function after every iteration.
-class Watch {
+class Listener {
  public:
-  explicit Watch(nb::object on_iteration) : on_iteration_(std::move(on_iteration)) {}
+  explicit Listener(nb::object on_iteration) : on_iteration_(std::move(on_iteration)) {}
 
   bool operator()(int done, double loss) {
     using Clock = std::chrono::steady_clock;
@@ -117,7 +118,7 @@ struct Arguments {
 };
 
 template <class Value>
-std::unique_ptr<gb::Forest> fit_values(const Arguments& a, Watch& watch) {
+std::unique_ptr<gb::Forest> fit_values(const Arguments& a, Listener& listener) {
   const gb::Sample<Value> sample{matrix<Value>(a.x), view<double>(a.y), view<double>(a.weight),
                                  view<std::int64_t>(a.row_ids)};
   gb::Sample<Value> validation;
@@ -128,13 +129,13 @@ std::unique_ptr<gb::Forest> fit_values(const Arguments& a, Watch& watch) {
   }
   nb::gil_scoped_release release;
   return gb::Forest::fit(a.bins, sample, a.kind, a.n_classes, a.params,
-                         a.x_val ? &validation : nullptr, a.stopping, std::ref(watch), a.n_threads);
+                         a.x_val ? &validation : nullptr, a.stopping, std::ref(listener), a.n_threads);
 }
 
 std::unique_ptr<gb::Forest> fit_forest(const Arguments& arguments, nb::object on_iteration) {
-  Watch watch(std::move(on_iteration));
-  return arguments.x.dtype() == nb::dtype<float>() ? fit_values<float>(arguments, watch)
-                                                   : fit_values<double>(arguments, watch);
+  Listener listener(std::move(on_iteration));
+  return arguments.x.dtype() == nb::dtype<float>() ? fit_values<float>(arguments, listener)
+                                                   : fit_values<double>(arguments, listener);
 }
 
 template <class T>
@@ -170,8 +171,9 @@ auto at_rest(const gb::Forest& forest, Use&& use) {
   return use();
 }
 
-nb::dict describe_tree(const gb::Forest& forest, std::size_t t) {
+nb::dict describe_tree(gb::Forest& forest, std::size_t t) {
   const std::vector<gb::Node> nodes = at_rest(forest, [&] {
+    gb::restore_sums(forest, 1);
     return t < forest.trees.size() ? forest.trees[t].nodes : std::vector<gb::Node>{};
   });
   if (nodes.empty()) throw nb::index_error("t: there is no such tree");
@@ -368,6 +370,16 @@ NB_MODULE(_engine, m) {
             f.forget_snapshot();
           },
           "n_threads"_a, "Train all again from the rows held.")
+      .def(
+          "refresh",
+          [](gb::Forest& f, int n_threads) {
+            if (!f.params.updatable) throw nb::value_error("the model is not updatable");
+            nb::gil_scoped_release release;
+            std::lock_guard lock(f.change_lock);
+            gb::refresh(f, n_threads);
+            f.forget_snapshot();
+          },
+          "n_threads"_a, "Leaf values as the present trees give them on the rows held.")
       .def("tree", &describe_tree, "t"_a, "The nodes of a tree, one array per property.")
       .def(
           "recorded",

@@ -214,7 +214,8 @@ std::vector<double> Forest::gain_importances() const {
   std::vector<double> gains(bins->n_features());
   for (const Tree& tree : trees) {
     for (const Node& node : tree.nodes) {
-      if (!node.is_leaf()) gains[node.test.feature] += node.gain;
+      // A split that has come to leave a side too little has no gain; an update may keep it.
+      if (!node.is_leaf() && node.gain > 0) gains[node.test.feature] += node.gain;
     }
   }
   return gains;

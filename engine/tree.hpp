@@ -89,6 +89,14 @@ struct TreeState {
   Array<Gradient> recorded;  // 0 where the row is outside the tree's subsample
   std::variant<KeptSums<PackedSums>, KeptSums<WideSums>> sums;  // per node, empty where not kept
   std::vector<Watch> watches;                                   // per node
+  // False after a refresh: `sums` are to be counted again, and with them the gains of all nodes.
+  bool counted = true;
+
+  void drop_sums() {
+    std::visit([](auto& kept) { for (auto& histogram : kept) histogram = {}; }, sums);
+    for (Watch& watch : watches) watch.forget();
+    counted = false;
+  }
 };
 
 }  // namespace graftboost

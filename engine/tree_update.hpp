@@ -74,6 +74,7 @@ class TreeUpdater {
   using Failed = std::vector<NodeIndex>;
   std::optional<Failed> book_and_check(std::size_t t) {
     look_at(t);
+    if (!state_->counted) count_sums();
     if (!book_rows()) return std::nullopt;
     ++counts.trees_touched;
     failed_.clear();
@@ -97,6 +98,12 @@ class TreeUpdater {
     }
     if (!grafts.empty()) join(std::move(grafts));
     replay_growth();
+  }
+
+  // After a refresh: the candidates' sums and the gains of all nodes.
+  void restore(std::size_t t) {
+    look_at(t);
+    if (!state_->counted) count_sums();
   }
 
   UpdateCounts counts;
@@ -358,20 +365,76 @@ class TreeUpdater {
     return {{held.begin(), middle}, {middle, held.end()}};
   }
 
-  Histogram<Sums> count_again(NodeIndex i) {
-    Reached reached = rows_in(leaf_ids_under(i));
-    const std::size_t n = reached.inside.size();
-    reached.inside.resize(n + slots_read_ahead);
+  // Reads `slots_read_ahead` slots past the end.
+  Histogram<Sums> count(NodeIndex i, std::span<const Slot> slots) {
     Histogram<Sums> histogram(layout().histogram_size());
     histogram.fill(Sums(Totals{}));
-    accumulate(forest_.rows, forest_.contributions_to(t_), {reached.inside.data(), n},
-               histogram.data());
+    accumulate(forest_.rows, forest_.contributions_to(t_), slots, histogram.data());
     clear_none_cells(layout(), histogram.data());
     for (const std::uint32_t f : layout().by_offset()) {
       if (layout()[f].counts_only_differing())
         complete(layout()[f], node(i).sums, histogram.data());
     }
     return histogram;
+  }
+  Histogram<Sums> count_again(NodeIndex i) {
+    std::vector<Slot> slots = rows_in(leaf_ids_under(i)).inside;
+    const std::size_t n = slots.size();
+    slots.resize(n + slots_read_ahead);
+    return count(i, {slots.data(), n});
+  }
+
+  // Slots by leaf, leaves from left to right: each node's lie together. Before rows are booked, so
+  // the removed ones still count and the added ones do not yet.
+  void count_sums() {
+    std::vector<std::vector<Slot>> of_leaf(tree_->leaf_nodes().size());
+    state_->leaf_ids.visit([&](const auto* ids) {
+      for (Slot row = 0; row < forest_.rows.size() - change_.added.size(); ++row) {
+        if (forest_.in_bag(t_, forest_.rows.ids[row])) of_leaf[ids[row]].push_back(row);
+      }
+    });
+    std::vector<Slot> slots;
+    std::vector<std::pair<std::size_t, std::size_t>> range(tree_->nodes.size());
+    const auto gather = [&](auto&& self, NodeIndex i) -> void {
+      range[at(i)].first = slots.size();
+      if (node(i).is_leaf()) {
+        const std::vector<Slot>& own = of_leaf[at(node(i).leaf)];
+        slots.insert(slots.end(), own.begin(), own.end());
+      } else {
+        self(self, node(i).left);
+        self(self, node(i).right);
+      }
+      range[at(i)].second = slots.size();
+    };
+    gather(gather, 0);
+    slots.resize(slots.size() + slots_read_ahead);
+    const auto keep = [&](NodeIndex i) {
+      const auto [begin, end] = range[at(i)];
+      (*kept_)[at(i)] = count(i, {slots.data() + begin, end - begin});
+    };
+    keep(0);
+    for (const Node& n : tree_->nodes) {
+      if (n.is_leaf() || (!may_split(node(n.left)) && !may_split(node(n.right)))) continue;
+      keep(node(n.left).sums.n <= node(n.right).sums.n ? n.left : n.right);
+    }
+    path_.set_kept(0, (*kept_)[0]);
+    find_gains(0, 0);
+    state_->counted = true;
+  }
+
+  void find_gains(NodeIndex i, std::size_t depth) {
+    Node& here = node(i);
+    if (here.is_leaf()) {
+      const Split best = may_split(here) ? find_best(i, depth) : Split{};
+      here.gain = best.gain;
+      here.test = best.test;
+      return;
+    }
+    here.gain = present_gain(here);
+    for (const NodeIndex child : {here.left, here.right}) {
+      if (!node(child).is_leaf() || may_split(node(child))) enter(child, depth + 1);
+      find_gains(child, depth + 1);
+    }
   }
 
   void record_afresh(std::span<const Slot> slots) {

@@ -104,6 +104,21 @@ bool update_trees(Forest& forest, const Change& change, const ToleranceRule& rul
                 : update_all<WideSums>(forest, change, rule, counts, n_threads);
 }
 
+void restore_sums(Forest& forest, int n_threads) {
+  const auto stale = [](const TreeState& state) { return !state.counted; };
+  if (std::none_of(forest.states.begin(), forest.states.end(), stale)) return;
+  const Change none;
+  const ToleranceRule rule;
+  ScoreKeeper scores(forest, n_threads);
+  parallel(n_threads, forest.trees.size(), [&](std::size_t t) {
+    std::visit(
+        [&]<class Sums>(KeptSums<Sums>&) {
+          TreeUpdater<Sums>(forest, none, rule, scores, 1).restore(t);
+        },
+        forest.states[t].sums);
+  });
+}
+
 namespace {
 
 std::vector<Slot> slots_of_ids(const Forest& forest, std::span<const RowId> ids) {

@@ -70,4 +70,7 @@ UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const 
 bool update_trees(Forest& forest, const Change& change, const ToleranceRule& rule,
                   UpdateCounts& counts, int n_threads);
 
+// Counts again what a refresh dropped, in all trees.
+void restore_sums(Forest& forest, int n_threads);
+
 }  // namespace graftboost

@@ -159,6 +159,7 @@ def test_any_settings(
             st.sampled_from(
                 [("regret", 0.0), ("regret", 1.0), ("regret", 30.0), ("rank", 0.0), ("rank", 0.1)]
             ),
+            st.booleans(),
         ),
         min_size=1,
         max_size=3,
@@ -173,9 +174,9 @@ def test_updates(
     max_leaf_nodes: int,
     min_samples_leaf: int,
     subsample: float,
-    steps: list[tuple[int, int, tuple[str, float]]],
+    steps: list[tuple[int, int, tuple[str, float], bool]],
 ) -> None:
-    """Any sequence of updates, under both rules."""
+    """Any sequence of updates, under both rules, with a refresh here and there."""
     everything = make_data(
         seed, loss, n_rows=110, weighted=weighted, missing=missing, categories=categories
     )
@@ -191,7 +192,7 @@ def test_updates(
     )
     rng = np.random.default_rng(seed)
     places = {i: place for place, i in enumerate(everything.ids.tolist())}
-    for n_out, n_in, (rule, tolerance) in steps:
+    for n_out, n_in, (rule, tolerance), refreshes in steps:
         out = rng.choice(sorted(model.rows), n_out, replace=False).astype(np.int64)
         free = np.array(sorted(set(everything.ids.tolist()) - set(model.rows)), dtype=np.int64)
         into = everything.take(
@@ -208,8 +209,14 @@ def test_updates(
         added = {i: (x, y, w) for i, x, y, w in rows}
         retrained = reference.update(model, added, out.tolist(), reference.ToleranceRule(*how))
         assert retrained == counts.nodes_retrained
-        assert_same(forest, model, everything.X)
+        if refreshes:
+            forest.refresh(n_threads=2)
+            reference.refresh(model)
         forest.check_state(n_threads=1)
+        scores = forest.raw_scores(everything.X, n_threads=1)
+        assert scores.tolist() == [model.scores(x) for x in everything.X.tolist()]
+    assert_same(forest, model, everything.X)
+    forest.check_state(n_threads=1)
 
 
 @settings(max_examples=200, deadline=None)

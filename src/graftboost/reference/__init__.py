@@ -6,7 +6,8 @@ add up integers and round floating-point numbers in the same places.
 
 The order of reading is the order of training: `bins` cuts columns into intervals, `losses` say what
 a row records in a tree, `trees` finds the best candidate of a node and grows a tree best-first,
-`boosting` trains, and `updates` adds and removes rows.
+`boosting` trains, and `updates` adds and removes rows, or
+refreshes leaf values.
 
 Examples
 --------
@@ -27,7 +28,7 @@ from graftboost.reference.bins import Feature, edge_between, fit_feature
 from graftboost.reference.boosting import Model, fit
 from graftboost.reference.losses import Loss, Sums
 from graftboost.reference.trees import Node, Test, Tree
-from graftboost.reference.updates import ToleranceRule, update
+from graftboost.reference.updates import ToleranceRule, refresh, update
 
 __all__ = [
     "Feature",
@@ -41,5 +42,6 @@ __all__ = [
     "edge_between",
     "fit",
     "fit_feature",
+    "refresh",
     "update",
 ]

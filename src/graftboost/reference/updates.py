@@ -62,6 +62,23 @@ def update(
     )
 
 
+def refresh(model: Model) -> None:
+    """Bring leaf values to those that the present structure has on the rows held."""
+    for t, tree in enumerate(model.trees):
+        for row_id in model.gradients[t]:
+            model.gradients[t][row_id] = _fresh_gradient(model, t, row_id)
+        work = _TreeUpdate(model, t, ToleranceRule())
+        work.count_again()
+        for node in tree.nodes:
+            node.value = model.settings.leaf_value(node.sums)
+            if node.left >= 0:
+                node.gain = work.present_gain(node)
+            else:
+                node.gain, node.test = best_split(
+                    model.settings, node.rows, work.codes, work.recorded
+                )
+
+
 def _update_tree(
     model: Model, t: int, gone: set[int], added: Sequence[int], rule: ToleranceRule
 ) -> int:
