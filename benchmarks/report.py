@@ -11,6 +11,7 @@ from benchmarks.goals import geometric_mean, goals, goals_table, summary
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
 from benchmarks.markdown import four_digits, in_bytes, in_percent, in_seconds, table
 from benchmarks.results import Run
+from benchmarks.updates.parts import PARTS_BY_KIND
 
 
 def as_markdown(run: Run) -> str:
@@ -23,6 +24,8 @@ def as_markdown(run: Run) -> str:
         parts += [summary(run), quietness(run)]
     elif run.kind == "memory":
         parts.append(ratio_table(run, "peak_bytes", in_bytes, 2))
+    elif run.kind in PARTS_BY_KIND:
+        parts.append(PARTS_BY_KIND[run.kind].text(run))
     else:
         parts.append(_import_table(run))
     return "\n\n".join(parts)
@@ -129,7 +132,7 @@ def _circumstances(run: Run) -> str:
     )
 
 
-SECTIONS = ("goals", "fit-threads-2", "fit-threads-1", "memory", "import")
+SECTIONS = ("goals", "fit-threads-2", "fit-threads-1", "memory", "import", *PARTS_BY_KIND)
 
 
 class PageNotFoundError(Exception):
