@@ -138,8 +138,10 @@ CAPTION = (
 
 def tables(run: Run) -> str:
     """One table for the rows removed and one for those added."""
-    removing, adding = _table(run, "remove"), _table(run, "add")
-    return "\n\n".join([CAPTION, "**Removing**", removing, "**Adding**", adding, quietness(run)])
+    ways: dict[Way, str] = {"remove": "Removing", "add": "Adding"}
+    there = [way for way in ways if any(r.case.get("way") == way for r in run.records)]
+    parts = [f"**{ways[way]}**\n\n{_table(run, way)}" for way in there]
+    return "\n\n".join([CAPTION, *parts, quietness(run)])
 
 
 def _table(run: Run, way: Way) -> str:
@@ -149,7 +151,6 @@ def _table(run: Run, way: Way) -> str:
             continue
         case = record.case
         draws = len(record.samples["update_seconds"])
-        low, high = interval(record)
         retrained = 100 * (sum(record.samples["rows_retrained"]) / draws)
         faster = times_faster(run, record, "update_seconds")
         rows.append(
@@ -157,7 +158,7 @@ def _table(run: Run, way: Way) -> str:
                 record.data,
                 f"{100 * float(case['share']):g}% ({case['rows']})",
                 f"{case['tolerance']:g}",
-                f"**{pooled(record):.2f}** ({low:.2f} to {high:.2f})",
+                f"**{pooled(record):.2f}**{_interval(record)}",
                 f"{retrained:.1f}%",
                 f"{sum(record.samples['refits']):.0f} of {draws}",
                 in_seconds(record.median("update_seconds") or 0.0),
@@ -177,6 +178,13 @@ def _table(run: Run, way: Way) -> str:
         "times faster than LightGBM's retrain",
     ]
     return table(head, rows)
+
+
+def _interval(record: Record) -> str:
+    if len(record.samples["loss_before"]) < 2:
+        return ""  # one draw says nothing about others
+    low, high = interval(record)
+    return f" ({low:.2f} to {high:.2f})"
 
 
 def goals(run: Run | None) -> list[Goal]:
