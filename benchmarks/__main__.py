@@ -1,4 +1,4 @@
-"""The command line: ``python -m benchmarks [fit|memory|import|all|report]``."""
+"""The command line: ``python -m benchmarks [fit|memory|import|updates|all|report]``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from benchmarks import datasets, memory
@@ -19,6 +19,8 @@ from benchmarks.memory import measure_memory
 from benchmarks.report import PageNotFoundError, as_markdown, update_page
 from benchmarks.results import Run, load_runs, new_run
 from benchmarks.settings import Settings
+from benchmarks.updates.part import Part, Plan
+from benchmarks.updates.parts import PARTS
 
 RESULTS = datasets.ROOT / "benchmarks" / "results"
 PAGE = datasets.ROOT / "docs" / "performance.md"
@@ -44,11 +46,28 @@ def _positive(text: str) -> int:
     return value
 
 
+def _tolerances(text: str) -> list[float]:
+    values = [float(word) for word in text.split(",")]
+    if not all(value >= 0 for value in values):
+        raise argparse.ArgumentTypeError(f"must all be 0 or more, got {text}")
+    return values
+
+
+def _two_positive(text: str) -> list[int]:
+    values = [_positive(word) for word in text.split(",")]
+    if len(values) != 2:
+        raise argparse.ArgumentTypeError(f"must be two numbers, as in 10,3; got {text}")
+    return values
+
+
 def parser() -> argparse.ArgumentParser:
     """Arguments of the command line."""
     result = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     result.add_argument(
-        "what", nargs="?", default="all", choices=["fit", "memory", "import", "all", "report"]
+        "what",
+        nargs="?",
+        default="all",
+        choices=["fit", "memory", "import", "updates", "all", "report"],
     )
     data = [*datasets.SOURCES, *datasets.MADE]
     result.add_argument(
@@ -64,6 +83,24 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--repeats", type=_positive, help="runs of each; default: 5, quick: 1")
     result.add_argument("--quick", action="store_true", help="small data sets, less than a minute")
     result.add_argument(
+        "--only",
+        type=_names(list(PARTS)),
+        metavar="PARTS",
+        help=f"of updates: {', '.join(PARTS)}; default: all",
+    )
+    result.add_argument(
+        "--tolerance",
+        type=_tolerances,
+        metavar="VALUES",
+        help="at which fractions are updated, as in 0.3,1,3; default: the estimator's",
+    )
+    result.add_argument(
+        "--draws",
+        type=_two_positive,
+        metavar="N,N",
+        help="of 0.1%% and of 1%% of the rows; default: 10,3, quick: 2,1",
+    )
+    result.add_argument(
         "--output", type=Path, metavar="DIR", help="results; default: benchmarks/results"
     )
     result.add_argument(
@@ -78,9 +115,9 @@ def parser() -> argparse.ArgumentParser:
 def command_of(args: argparse.Namespace) -> str:
     """Command that measures the same again; where it saves does not matter."""
     words = ["python", "-m", "benchmarks", args.what]
-    for option in ("data", "libraries"):
-        if getattr(args, option):
-            words += [f"--{option}", ",".join(getattr(args, option))]
+    for option in ("data", "libraries", "only", "tolerance", "draws"):
+        if values := getattr(args, option):
+            words += [f"--{option}", ",".join(f"{value}" for value in values)]
     if args.threads != 2:
         words += ["--threads", str(args.threads)]
     if args.quick:
@@ -114,13 +151,16 @@ def _say(line: str) -> None:
 def _measure_all(args: argparse.Namespace) -> None:
     start = time.perf_counter()
     _warn_if_busy()
-    libraries = _installed(args.libraries or list(LIBRARIES))
+    if args.what in ("fit", "memory", "all"):
+        libraries = _installed([LIBRARIES[name] for name in args.libraries or LIBRARIES])
     if args.what in ("fit", "all"):
         _fit(args, libraries)
     if args.what in ("memory", "all"):
         _memory(args, libraries)
     if args.what in ("import", "all"):
         _import(args)
+    if args.what in ("updates", "all"):
+        _updates(args)
     _say(f"done in {time.perf_counter() - start:.0f} s; saved in {args.output}")
 
 
@@ -130,15 +170,15 @@ def _warn_if_busy() -> None:
         _say(f"warning: this machine is busy (load {load:.1f}): the figures will not hold")
 
 
-def _installed(names: Sequence[str]) -> list[Library]:
+def _installed(libraries: Iterable[Library]) -> list[Library]:
     found = []
-    for name in names:
+    for library in libraries:
         try:
-            LIBRARIES[name].load()
+            library.load()
         except ImportError as error:
-            _say(f"skipping {name}: {error}")
+            _say(f"skipping {library.name}: {error}")
         else:
-            found.append(LIBRARIES[name])
+            found.append(library)
     return found
 
 
@@ -181,6 +221,42 @@ def _import(args: argparse.Namespace) -> None:
     repeats = args.repeats or 5  # short enough for a quick look too
     run = new_run("import", command_of(args), chosen, Settings(threads=args.threads), repeats)
     run.records += measure_imports(repeats, _say)
+    _finish(run, args.output)
+
+
+def _updates(args: argparse.Namespace) -> None:
+    parts = [PARTS[name] for name in args.only or PARTS]
+    names = {part.name: part.names(args.data, args.quick) for part in parts}
+    _require([name for of_part in names.values() for name in of_part])
+    wanted = dict.fromkeys(peer for part in parts if names[part.name] for peer in part.peers)
+    if args.libraries:
+        wanted = dict.fromkeys(peer for peer in wanted if peer.name in args.libraries)
+    peers = _installed(wanted)
+    for part in parts:
+        if names[part.name]:
+            there = [peer for peer in part.peers if peer in peers]
+            _update_part(part, names[part.name], there, args)
+        else:
+            _say(f"skipping {part.name}: it measures {', '.join(part.data)} only")
+
+
+def _update_part(
+    part: Part, names: Sequence[str], peers: Sequence[Library], args: argparse.Namespace
+) -> None:
+    settings, repeats = Settings(threads=args.threads), _repeats(args)
+    plan = Plan(
+        settings,
+        tuple(peers),
+        repeats,
+        _say,
+        quick=args.quick,
+        tolerances=tuple(args.tolerance or ()),
+        draws=tuple(args.draws or ((2, 1) if args.quick else (10, 3))),
+    )
+    run = new_run(part.kind, command_of(args), [LIBRARIES[OURS], *peers], settings, repeats)
+    for name in names:
+        run.records += part.records(name, plan)
+        run.save(args.output)
     _finish(run, args.output)
 
 

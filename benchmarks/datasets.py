@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Task = Literal["classification", "regression"]
+Target = NDArray[np.int64] | NDArray[np.float64]
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER_VARIABLE = "GRAFTBOOST_DATA"
@@ -34,9 +35,9 @@ class Dataset:
     name: str
     task: Task
     X_train: NDArray[np.float32]
-    y_train: NDArray[np.int64] | NDArray[np.float64]
+    y_train: Target
     X_test: NDArray[np.float32]
-    y_test: NDArray[np.int64] | NDArray[np.float64]
+    y_test: Target
 
 
 @dataclass(frozen=True)
@@ -110,10 +111,18 @@ def load(name: str) -> Dataset:
     """Read one data set from the folder, or make it."""
     if name in MADE:
         return MADE[name]()
-    return _read(name, SOURCES[name])
+    X, y, in_test = _read(name, SOURCES[name])
+    return Dataset(name, SOURCES[name].task, X[~in_test], y[~in_test], X[in_test], y[in_test])
 
 
-def _read(name: str, source: Source) -> Dataset:
+def load_in_order(name: str) -> tuple[NDArray[np.float32], Target]:
+    """Read all rows of a stored data set, in the order of the file."""
+    X, y, _ = _read(name, SOURCES[name])
+    return X, y
+
+
+def _read(name: str, source: Source) -> tuple[NDArray[np.float32], Target, NDArray[np.bool_]]:
+    """Features, target, and which rows are for the test."""
     import pandas as pd
 
     path = path_of(name)
@@ -123,13 +132,12 @@ def _read(name: str, source: Source) -> Dataset:
         in_test = (frame.pop("split") == "test").to_numpy()
     else:
         in_test = _random_split(len(frame), source.test_share)
-    y: NDArray[np.int64] | NDArray[np.float64]
+    y: Target
     if source.task == "classification":
         y = np.unique(target, return_inverse=True)[1].astype(np.int64)
     else:
         y = target.astype(np.float64)
-    X = _as_float32(frame)
-    return Dataset(name, source.task, X[~in_test], y[~in_test], X[in_test], y[in_test])
+    return _as_float32(frame), y, in_test
 
 
 def _random_split(n_rows: int, test_share: float) -> NDArray[np.bool_]:

@@ -3,57 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 from benchmarks import import_time
 from benchmarks.datasets import names_of
+from benchmarks.goal import Goal, gigabytes, percent, times
 from benchmarks.libraries import OURS, YARDSTICK
+from benchmarks.markdown import table
 from benchmarks.results import Run
+from benchmarks.updates.parts import PARTS
 
 AIM = 0.7  # of LightGBM's fit time; the goals below are what must hold on the way there
 LARGEST = "covtype"  # many one-hot columns and seven classes: allowed a little more time
 PREDICTED = ("covtype", "flights_3m")
-
-
-@dataclass(frozen=True)
-class Goal:
-    """A limit, and the values that were measured against it, by data set.
-
-    What counts is the worst of the values, or with ``mean`` their average.
-    """
-
-    what: str
-    limit: float
-    values: Mapping[str, float | None]
-    write: Callable[[float], str]
-    mean: bool = False
-
-    @property
-    def known(self) -> dict[str, float]:
-        """Values of the data sets that were measured."""
-        return {name: value for name, value in self.values.items() if value is not None}
-
-    @property
-    def measured(self) -> float | None:
-        """The value that is held against the limit."""
-        known = self.known.values()
-        if not known:
-            return None
-        return math.fsum(known) / len(known) if self.mean else max(known)
-
-    def verdict(self) -> str:
-        """Yes or no, with the figure and where it was met, for a reader."""
-        value = self.measured
-        if value is None:
-            return "not measured"
-        answer = "yes" if value <= self.limit else "no"
-        where = ""
-        if not self.mean and len(self.values) > 1:
-            where = f" ({max(self.known, key=self.known.__getitem__)})"
-        missing = len(self.values) - len(self.known)
-        part = f", on {len(self.known)} of {len(self.values)} data sets" if missing else ""
-        return f"{answer}: {self.write(value)}{where}{part}"
 
 
 def goals(runs: Mapping[str, Run]) -> list[Goal]:
@@ -63,48 +25,49 @@ def goals(runs: Mapping[str, Run]) -> list[Goal]:
     classification, regression = names_of("classification"), names_of("regression")
     usual = [name for name in classification if name != LARGEST]
     return [
-        Goal("fit time to LightGBM's, two threads", 1.0, _ratios(two, usual), _times),
+        Goal("fit time to LightGBM's, two threads", 1.0, _ratios(two, usual), times),
         Goal(
             f"fit time to LightGBM's, two threads, {LARGEST}",
             1.2,
             _ratios(two, [LARGEST]),
-            _times,
+            times,
         ),
-        Goal("fit time to LightGBM's, one thread", 1.2, _ratios(one, classification), _times),
+        Goal("fit time to LightGBM's, one thread", 1.2, _ratios(one, classification), times),
         *_loss_goals("log loss", _ratios(two, classification, "log_loss")),
         *_loss_goals("squared error", _ratios(two, regression, "squared_error")),
         Goal(
             "predict time to the faster of LightGBM and XGBoost",
             1.0,
             {name: _to_faster(two, name) for name in PREDICTED},
-            _times,
+            times,
         ),
         Goal(
             "memory above the input, 5,500,000 x 28 (higgs_shaped)",
             5e9,
             {"higgs_shaped": _peak(memory, "higgs_shaped")},
-            _gigabytes,
+            gigabytes,
         ),
         Goal(
             "memory above the input, covtype, 700 trees",
             1.6e9,
             {LARGEST: _peak(memory, LARGEST)},
-            _gigabytes,
+            gigabytes,
         ),
         Goal(
             f"import {import_time.OURS} to import {import_time.YARDSTICK}",
             1.3,
             {"import": _import_ratio(imports)},
-            _times,
+            times,
         ),
+        *(goal for part in PARTS.values() for goal in part.goals(runs.get(part.kind))),
     ]
 
 
 def _loss_goals(what: str, ratios: dict[str, float | None]) -> list[Goal]:
     above = {name: None if ratio is None else ratio - 1 for name, ratio in ratios.items()}
     return [
-        Goal(f"{what} above LightGBM's, on average", 0.01, above, _percent, mean=True),
-        Goal(f"{what} above LightGBM's, at worst", 0.03, above, _percent),
+        Goal(f"{what} above LightGBM's, on average", 0.01, above, percent, mean=True),
+        Goal(f"{what} above LightGBM's, at worst", 0.03, above, percent),
     ]
 
 
@@ -136,23 +99,10 @@ def _import_ratio(run: Run | None) -> float | None:
     return run.ratio("import", import_time.OURS, "import_seconds", import_time.YARDSTICK)
 
 
-def _times(value: float) -> str:
-    return f"{value:.2f}"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:+.1f}%"
-
-
-def _gigabytes(value: float) -> str:
-    return f"{value / 1e9:.2f} GB"
-
-
 def goals_table(wanted: Iterable[Goal]) -> str:
     """Goals as a Markdown table."""
-    lines = ["| goal | at most | reached |", "| --- | --- | --- |"]
-    lines += [f"| {goal.what} | {goal.write(goal.limit)} | {goal.verdict()} |" for goal in wanted]
-    return "\n".join(lines)
+    rows = [[goal.what, goal.wanted(), goal.verdict()] for goal in wanted]
+    return table(["goal", "wanted", "reached"], rows)
 
 
 def geometric_mean(values: Iterable[float]) -> float:
@@ -180,7 +130,7 @@ def summary(run: Run) -> str:
         if average.measured is not None and worst.measured is not None:
             where = max(worst.known, key=worst.known.__getitem__)
             parts.append(
-                f"{what} {_percent(average.measured)} on average, "
-                f"{_percent(worst.measured)} at worst ({where})"
+                f"{what} {percent(average.measured)} on average, "
+                f"{percent(worst.measured)} at worst ({where})"
             )
     return "graftboost to LightGBM: " + "; ".join(parts) + "."

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.datasets import Dataset
+from benchmarks.datasets import Dataset, Target
 from benchmarks.libraries import Library, warm_up
 from benchmarks.results import Record
 from benchmarks.settings import Settings
@@ -81,10 +81,15 @@ def scores(data: Dataset, predicted: NDArray[np.floating[Any]]) -> dict[str, flo
     """
     if data.task == "regression":
         return {"squared_error": float(np.mean((predicted - data.y_test) ** 2))}
-    of_true_class = predicted[np.arange(len(predicted)), data.y_test.astype(np.int64)]
-    # Some libraries give float32, which rounds to 0 sooner: the same floor for all.
-    floor = float(np.finfo(np.float32).eps)
     return {
         "error": float(np.mean(predicted.argmax(axis=1) != data.y_test)),
-        "log_loss": float(-np.mean(np.log(np.maximum(of_true_class.astype(np.float64), floor)))),
+        "log_loss": log_loss(predicted, data.y_test),
     }
+
+
+def log_loss(predicted: NDArray[np.floating[Any]], y: Target) -> float:
+    """Mean log loss of class probabilities."""
+    of_true_class = predicted[np.arange(len(predicted)), y.astype(np.int64)]
+    # Some libraries give float32, which rounds to 0 sooner: the same floor for all.
+    floor = float(np.finfo(np.float32).eps)
+    return float(-np.mean(np.log(np.maximum(of_true_class.astype(np.float64), floor))))

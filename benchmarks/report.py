@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 
 from benchmarks import import_time
 from benchmarks.goals import geometric_mean, goals, goals_table, summary
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
+from benchmarks.markdown import four_digits, in_bytes, in_percent, in_seconds, table
 from benchmarks.results import Run
+from benchmarks.updates.parts import PARTS_BY_KIND
 
 
 def as_markdown(run: Run) -> str:
@@ -21,7 +23,9 @@ def as_markdown(run: Run) -> str:
                 parts += [f"**{title}**", ratio_table(run, measure, write, digits)]
         parts += [summary(run), quietness(run)]
     elif run.kind == "memory":
-        parts.append(ratio_table(run, "peak_bytes", _bytes, 2))
+        parts.append(ratio_table(run, "peak_bytes", in_bytes, 2))
+    elif run.kind in PARTS_BY_KIND:
+        parts.append(PARTS_BY_KIND[run.kind].text(run))
     else:
         parts.append(_import_table(run))
     return "\n\n".join(parts)
@@ -47,7 +51,7 @@ def ratio_table(run: Run, measure: str, write: Callable[[float], str], digits: i
             text = f"{geometric_mean(known):.{digits}f}" if known else "-"
             means.append(_stressed(text, column))
         rows.append(["geometric mean", *means])
-    return _table(["data set", *(LIBRARIES[column].title for column in columns)], rows)
+    return table(["data set", *(LIBRARIES[column].title for column in columns)], rows)
 
 
 def _cell(
@@ -74,11 +78,6 @@ def _stressed(text: str, library: str) -> str:
     return f"**{text}**" if library == OURS and text != "-" else text
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def _import_table(run: Run) -> str:
     rows = []
     for module in (import_time.OURS, import_time.YARDSTICK):
@@ -86,9 +85,9 @@ def _import_table(run: Run) -> str:
         ratio = run.ratio("import", module, "import_seconds", import_time.YARDSTICK)
         figure = "failed"
         if seconds is not None and ratio is not None:
-            figure = f"{_stressed(f'{ratio:.2f}', module)} ({_seconds(seconds)})"
+            figure = f"{_stressed(f'{ratio:.2f}', module)} ({in_seconds(seconds)})"
         rows.append([f"`import {module}`", figure])
-    return _table(["import", f"time, to `{import_time.YARDSTICK}`"], rows)
+    return table(["import", f"time, to `{import_time.YARDSTICK}`"], rows)
 
 
 def quietness(run: Run) -> str:
@@ -107,28 +106,12 @@ def quietness(run: Run) -> str:
     )
 
 
-def _seconds(value: float) -> str:
-    return f"{value:.3g} s" if value >= 0.1 else f"{1000 * value:.3g} ms"
-
-
-def _bytes(value: float) -> str:
-    return f"{value / 1e9:.2f} GB" if value >= 1e9 else f"{value / 1e6:.0f} MB"
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.2f}%"
-
-
-def _four_digits(value: float) -> str:
-    return f"{value:.4g}"
-
-
 FIT_TABLES: list[tuple[str, str, Callable[[float], str], int]] = [
-    ("Fit time", "fit_seconds", _seconds, 2),
-    ("Predict time", "predict_seconds", _seconds, 2),
-    ("Test log loss", "log_loss", _four_digits, 3),
-    ("Test error", "error", _share, 3),
-    ("Test squared error", "squared_error", _four_digits, 3),
+    ("Fit time", "fit_seconds", in_seconds, 2),
+    ("Predict time", "predict_seconds", in_seconds, 2),
+    ("Test log loss", "log_loss", four_digits, 3),
+    ("Test error", "error", in_percent, 3),
+    ("Test squared error", "squared_error", four_digits, 3),
 ]
 
 
@@ -141,7 +124,7 @@ def _circumstances(run: Run) -> str:
     facts += [machine["system"], f"Python {machine['Python']}"]
     versions = [f"{title} {version}" for title, version in run.versions.items()]
     how = [str(run.settings)] if run.kind != "import" else []
-    if run.kind != "memory":
+    if run.kind in ("fit", "import"):
         how.append(f"best of {run.repeats}")
     return (
         f"```bash\n{run.command}\n```\n\n"
@@ -149,7 +132,7 @@ def _circumstances(run: Run) -> str:
     )
 
 
-SECTIONS = ("goals", "fit-threads-2", "fit-threads-1", "memory", "import")
+SECTIONS = ("goals", "fit-threads-2", "fit-threads-1", "memory", "import", *PARTS_BY_KIND)
 
 
 class PageNotFoundError(Exception):

@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import platform
+import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,15 +18,16 @@ from benchmarks.settings import Settings
 
 @dataclass
 class Record:
-    """What was measured of one library on one data set.
+    """What was measured of one library on one data set, and in which case of several.
 
-    Of every measure ("fit_seconds", "log_loss", ...) less is better, so its best is its least.
+    Of most measures ("fit_seconds", "log_loss", ...) less is better, so their best is their least.
     """
 
     data: str
     library: str
     samples: dict[str, list[float]] = field(default_factory=dict)
     failure: str | None = None
+    case: dict[str, str | float] = field(default_factory=dict)  # {"share": 0.001, ...}
 
     def add(self, measure: str, value: float) -> None:
         """Note one more value."""
@@ -35,12 +37,17 @@ class Record:
         """Least of the values measured, None where there is none."""
         return min(self.samples.get(measure, []), default=None)
 
+    def median(self, measure: str) -> float | None:
+        """Median of the values measured, None where there is none."""
+        values = self.samples.get(measure)
+        return statistics.median(values) if values else None
+
 
 @dataclass
 class Run:
     """All records that one command measured, and the circumstances."""
 
-    kind: str  # "fit", "memory" or "import"
+    kind: str  # "fit", "memory", "import", or "updates-" and the name of a part
     command: str
     date: str
     machine: dict[str, str]
@@ -58,12 +65,19 @@ class Run:
         """Data sets in the order they were measured."""
         return list(dict.fromkeys(record.data for record in self.records))
 
+    def find(self, data: str, library: str, **case: str | float) -> Record | None:
+        """First record of a library on a data set whose case has these values."""
+        for record in self.records:
+            if (record.data, record.library) == (data, library) and case.items() <= (
+                record.case.items()
+            ):
+                return record
+        return None
+
     def best(self, data: str, library: str, measure: str) -> float | None:
         """Best value of a measure, None where it was not measured."""
-        for record in self.records:
-            if (record.data, record.library) == (data, library):
-                return record.best(measure)
-        return None
+        record = self.find(data, library)
+        return record.best(measure) if record else None
 
     def ratio(self, data: str, library: str, measure: str, yardstick: str) -> float | None:
         """Best value over the yardstick's, None where one of them is missing."""

@@ -1,0 +1,82 @@
+"""A limit that figures are held against, and how such figures are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A limit, and the values that were measured against it, by data set.
+
+    What counts is the worst of the values, or with ``mean`` their average. The worst is the
+    greatest, or with ``least``, where the limit is what they must at least be, the smallest.
+    """
+
+    what: str
+    limit: float
+    values: Mapping[str, float | None]
+    write: Callable[[float], str]
+    mean: bool = False
+    least: bool = False
+
+    @property
+    def known(self) -> dict[str, float]:
+        """Values of the data sets that were measured."""
+        return {name: value for name, value in self.values.items() if value is not None}
+
+    @property
+    def worst(self) -> str:
+        """Data set that does worst; there must be one that was measured."""
+        choose = min if self.least else max
+        return choose(self.known, key=self.known.__getitem__)
+
+    @property
+    def measured(self) -> float | None:
+        """The value that is held against the limit."""
+        known = self.known
+        if not known:
+            return None
+        return math.fsum(known.values()) / len(known) if self.mean else known[self.worst]
+
+    def wanted(self) -> str:
+        """The limit, for a reader."""
+        return f"{'at least' if self.least else 'at most'} {self.write(self.limit)}"
+
+    def verdict(self) -> str:
+        """Yes or no, with the figure and where it was met, for a reader."""
+        value = self.measured
+        if value is None:
+            return "not measured"
+        reached = value >= self.limit if self.least else value <= self.limit
+        where = f" ({self.worst})" if not self.mean and len(self.values) > 1 else ""
+        missing = len(self.values) - len(self.known)
+        part = f", on {len(self.known)} of {len(self.values)} data sets" if missing else ""
+        return f"{'yes' if reached else 'no'}: {self.write(value)}{where}{part}"
+
+
+def times(value: float) -> str:
+    """Ratio, as in "0.80" of something."""
+    return f"{value:.2f}"
+
+
+def fold(value: float) -> str:
+    """How many times faster, as in "62x"."""
+    return f"{value:.0f}x" if value >= 20 else f"{value:.1f}x"
+
+
+def percent(value: float) -> str:
+    """Share by which something is above or below another."""
+    return f"{100 * value:+.1f}%"
+
+
+def points(value: float) -> str:
+    """Difference of two shares, in percentage points."""
+    return f"{100 * value:+.2f} points"
+
+
+def gigabytes(value: float) -> str:
+    """Bytes, as in "1.32 GB"."""
+    return f"{value / 1e9:.2f} GB"

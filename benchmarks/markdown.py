@@ -1,0 +1,39 @@
+"""Markdown tables, and figures as they stand in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells under a head.
+
+    Examples
+    --------
+    >>> print(table(["data set", "rows"], [["adult", "30162"]]))
+    | data set | rows |
+    | --- | --- |
+    | adult | 30162 |
+    """
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def in_seconds(value: float) -> str:
+    """Three digits, in seconds or milliseconds."""
+    return f"{value:.3g} s" if value >= 0.1 else f"{1000 * value:.3g} ms"
+
+
+def in_bytes(value: float) -> str:
+    """In gigabytes or megabytes."""
+    return f"{value / 1e9:.2f} GB" if value >= 1e9 else f"{value / 1e6:.0f} MB"
+
+
+def in_percent(value: float) -> str:
+    """Share of one in per cent."""
+    return f"{100 * value:.2f}%"
+
+
+def four_digits(value: float) -> str:
+    """A figure of any size."""
+    return f"{value:.4g}"

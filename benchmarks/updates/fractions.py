@@ -1,0 +1,232 @@
+"""0.1% and 1% of the rows out or in: seconds, and how much is forgotten or learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks import datasets
+from benchmarks.datasets import Dataset
+from benchmarks.goal import Goal, fold, times
+from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
+from benchmarks.markdown import in_seconds, table
+from benchmarks.measure import log_loss
+from benchmarks.results import Record, Run
+from benchmarks.updates.forgetting import interval, pooled
+from benchmarks.updates.part import Part, Plan
+from benchmarks.updates.timing import (
+    Retrains,
+    copy_of,
+    new_model,
+    quietness,
+    rows_of,
+    timed,
+    times_faster,
+)
+
+Way = Literal["remove", "add"]
+
+SHARES = (0.001, 0.01)
+TWO_CLASSES = ("adult", "electricity", "credit_info", "higgs_sample")
+TIMED = ("adult", "electricity", "credit_info", "covtype")
+TIMED_ONLY = {"covtype"}  # large: each draw copies the model
+TIMED_ONLY_DRAWS = 3
+
+
+def measure(name: str, plan: Plan) -> Iterator[Record]:
+    """Draw rows, update a copy of the model, train it again from the rows that it then holds."""
+    data = datasets.load(name)
+    model = new_model(plan).fit(data.X_train, data.y_train)
+    retrains = Retrains(name, plan)
+    ways: tuple[Way, ...] = ("remove",) if name in TIMED_ONLY else ("remove", "add")
+    for way in ways:
+        for share, draws in zip(SHARES, plan.draws, strict=True):
+            n_draws = min(draws, TIMED_ONLY_DRAWS) if name in TIMED_ONLY else draws
+            yield from _Draws(data, model, way, share, plan).measure(n_draws, retrains)
+    yield from retrains.records()
+
+
+class _Draws:
+    """Draws of one share of the rows of one data set, and one record for each tolerance."""
+
+    def __init__(self, data: Dataset, model: Any, way: Way, share: float, plan: Plan) -> None:
+        self.data, self.model, self.way, self.plan = data, model, way, plan
+        self.n_rows = rows_of(share, len(data.y_train))
+        self.spare = len(data.y_train) - 1
+        self.trees = len(model.apply(data.X_train[:1])[0])
+        self.records = {
+            tolerance: Record(
+                data.name,
+                OURS,
+                case={
+                    "way": way,
+                    "share": share,
+                    "tolerance": tolerance,
+                    "default": tolerance == model.tolerance,
+                    "rows": self.n_rows,
+                },
+            )
+            for tolerance in plan.tolerances or (model.tolerance,)
+        }
+
+    def measure(self, n_draws: int, retrains: Retrains) -> list[Record]:
+        rng = np.random.default_rng(0)
+        # Rows to remove leave the spare one alone; rows to add were never seen.
+        n_from = self.spare if self.way == "remove" else len(self.data.y_test)
+        for draw in range(n_draws):
+            drawn = rng.choice(n_from, self.n_rows, replace=False)
+            for record in self.records.values():
+                updated = self._update(drawn, record)
+            self._refit(drawn, updated)
+            if self.way == "remove" and draw < self.plan.repeats:
+                kept = np.delete(np.arange(len(self.data.y_train)), drawn)
+                retrains.train(self.data.X_train[kept], self.data.y_train[kept])
+        for record in self.records.values():
+            self._say(record)
+        return list(self.records.values())
+
+    def _update(self, drawn: NDArray[np.int64], record: Record) -> Any:
+        model = copy_of(self.model, self.spare, tolerance=record.case["tolerance"])
+        record.add("loss_before", self._loss(model, drawn))
+        if self.way == "remove":
+            seconds, report = timed(model.remove, drawn)
+        else:
+            X, y = self.data.X_test[drawn], self.data.y_test[drawn]
+            seconds, report = timed(model.add, X, y)
+        record.add("update_seconds", seconds)
+        record.add("loss_after", self._loss(model, drawn))
+        refitted = report.strategy == "refit"
+        record.add("refits", refitted)
+        visits = model.n_rows_ * self.trees
+        record.add("rows_retrained", 1.0 if refitted else report.rows_retrained / visits)
+        return model
+
+    def _refit(self, drawn: NDArray[np.int64], updated: Any) -> None:
+        """What a full training makes of the rows that an updated model holds, with its bins."""
+        seconds, _ = timed(updated.refit)
+        loss = self._loss(updated, drawn)
+        for record in self.records.values():
+            record.add("refit_seconds", seconds)
+            record.add("loss_refitted", loss)
+
+    def _loss(self, model: Any, drawn: NDArray[np.int64]) -> float:
+        data = self.data
+        X, y = (data.X_train, data.y_train) if self.way == "remove" else (data.X_test, data.y_test)
+        return log_loss(model.predict_proba(X[drawn]), y[drawn])
+
+    def _say(self, record: Record) -> None:
+        way, share, tolerance = (record.case[key] for key in ("way", "share", "tolerance"))
+        self.plan.say(
+            f"{record.data}  {way} {share:.1%}  tolerance {tolerance:g}"
+            f"  {1e3 * (record.median('update_seconds') or 0):.1f} ms  {pooled(record) or 0:.2f}"
+        )
+
+
+CAPTION = (
+    "Forgetting is (loss of the removed rows after the update - before) / (their loss after a full "
+    "retrain - before), learning the same of added rows, which the model was not fitted on; both "
+    "summed over all draws, with a bootstrap interval of 95% over the draws. The model to which "
+    "nothing is done has 0, by definition. The full retrain is `refit()` of the updated model: the "
+    "same rows, the same bins. Rows retrained are in per cent of one full training's row visits, "
+    "and an update that refitted has 100. Seconds are medians over the draws; LightGBM's are its "
+    "best, on the rows that are left."
+)
+
+
+def tables(run: Run) -> str:
+    """One table for the rows removed and one for those added."""
+    ways: dict[Way, str] = {"remove": "Removing", "add": "Adding"}
+    there = [way for way in ways if any(r.case.get("way") == way for r in run.records)]
+    parts = [f"**{ways[way]}**\n\n{_table(run, way)}" for way in there]
+    return "\n\n".join([CAPTION, *parts, quietness(run)])
+
+
+def _table(run: Run, way: Way) -> str:
+    rows = []
+    for record in run.records:
+        if record.failure or record.case.get("way") != way:
+            continue
+        case = record.case
+        draws = len(record.samples["update_seconds"])
+        retrained = 100 * (sum(record.samples["rows_retrained"]) / draws)
+        faster = times_faster(run, record, "update_seconds")
+        rows.append(
+            [
+                record.data,
+                f"{100 * float(case['share']):g}% ({case['rows']})",
+                f"{case['tolerance']:g}",
+                f"**{pooled(record):.2f}**{_interval(record)}",
+                f"{retrained:.1f}%",
+                f"{sum(record.samples['refits']):.0f} of {draws}",
+                in_seconds(record.median("update_seconds") or 0.0),
+                in_seconds(record.median("refit_seconds") or 0.0),
+                "-" if faster is None else fold(faster),
+            ]
+        )
+    head = [
+        "data set",
+        "rows",
+        "tolerance",
+        "forgetting" if way == "remove" else "learning",
+        "rows retrained",
+        "refits of draws",
+        "update",
+        "`refit()`",
+        "times faster than LightGBM's retrain",
+    ]
+    return table(head, rows)
+
+
+def _interval(record: Record) -> str:
+    if len(record.samples["loss_before"]) < 2:
+        return ""  # one draw says nothing about others
+    low, high = interval(record)
+    return f" ({low:.2f} to {high:.2f})"
+
+
+def goals(run: Run | None) -> list[Goal]:
+    """Held against the default tolerance, whatever others were measured."""
+    few, many = SHARES
+    faster = "rows out, times faster than LightGBM's retrain"
+    forgetting = {share: _ratios(run, "remove", share) for share in SHARES}
+    learning = {share: _ratios(run, "add", share) for share in SHARES}
+    return [
+        Goal(f"0.1% of the {faster}", 10.0, _faster(run, few), fold, least=True),
+        Goal(f"1% of the {faster}", 2.5, _faster(run, many), fold, least=True),
+        Goal("forgetting of 0.1%, at worst", 0.65, forgetting[few], times, least=True),
+        Goal("forgetting of 0.1%, on average", 0.85, forgetting[few], times, mean=True, least=True),
+        Goal("forgetting of 1%, on average", 0.75, forgetting[many], times, mean=True, least=True),
+        Goal("learning of 0.1%, on average", 0.75, learning[few], times, mean=True, least=True),
+        Goal("learning of 1%, on average", 0.75, learning[many], times, mean=True, least=True),
+    ]
+
+
+def _find(run: Run | None, name: str, way: Way, share: float) -> Record | None:
+    return run.find(name, OURS, way=way, share=share, default=True) if run is not None else None
+
+
+def _ratios(run: Run | None, way: Way, share: float) -> dict[str, float | None]:
+    return {name: pooled(_find(run, name, way, share)) for name in TWO_CLASSES}
+
+
+def _faster(run: Run | None, share: float) -> dict[str, float | None]:
+    return {
+        name: times_faster(run, _find(run, name, "remove", share), "update_seconds")
+        if run is not None
+        else None
+        for name in TIMED
+    }
+
+
+PART = Part(
+    "fractions",
+    data=(*TWO_CLASSES, "covtype"),
+    quick_data=("adult",),
+    measure=measure,
+    tables=tables,
+    goals=goals,
+    peers=(LIBRARIES[YARDSTICK],),
+)

@@ -1,0 +1,114 @@
+"""One row out, one row in: milliseconds, and how many times faster than LightGBM trains again."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+
+from benchmarks import datasets
+from benchmarks.goal import Goal, fold
+from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
+from benchmarks.markdown import in_seconds, table
+from benchmarks.results import Record, Run
+from benchmarks.updates.part import Part, Plan
+from benchmarks.updates.timing import Retrains, new_model, quietness, timed, times_faster
+
+ROWS, QUICK_ROWS = 30, 5  # of each, removed and added one by one
+SMALL = ("adult", "electricity", "higgs_sample", "pendigits", "optdigits")
+WANTED = {"credit_info": 150.0, "letter": 200.0, "covtype": 500.0, "flights_3m": 1500.0}
+WANTED_OF_SMALL = 60.0
+
+
+def measure(name: str, plan: Plan) -> list[Record]:
+    """Remove a row, add a row, in turns, with a retrain of the yardstick every few rows.
+
+    The rows removed are drawn from those trained on, the rows added from those for the test.
+    """
+    data = datasets.load(name)
+    retrains = Retrains(name, plan)
+    model = new_model(plan).fit(data.X_train, data.y_train)
+    trees = len(model.apply(data.X_test[:1])[0])
+    record = Record(name, OURS, case={"rows": len(data.y_train), "trees": trees})
+    n = QUICK_ROWS if plan.quick else ROWS
+    rng = np.random.default_rng(0)
+    going = rng.choice(len(data.y_train), n + 1, replace=False)
+    coming = rng.choice(len(data.y_test), n + 1, replace=False)
+    model.remove(going[n])  # the first of each does not count
+    model.add(data.X_test[coming[n:]], data.y_test[coming[n:]])
+    for turn in np.array_split(np.arange(n), plan.repeats):
+        retrains.train(data.X_train, data.y_train)
+        gc.collect()
+        for gone, i in zip(going[turn], coming[turn], strict=True):
+            X, y = data.X_test[i : i + 1], data.y_test[i : i + 1]
+            removal_seconds, removal = timed(model.remove, gone)
+            addition_seconds, addition = timed(model.add, X, y)
+            record.add("remove_seconds", removal_seconds)
+            record.add("add_seconds", addition_seconds)
+            record.add("refits", (removal.strategy, addition.strategy).count("refit"))
+    plan.say(
+        f"{name}  one row out {1e3 * (record.median('remove_seconds') or 0):.2f} ms"
+        f"  in {1e3 * (record.median('add_seconds') or 0):.2f} ms"
+    )
+    return [record, *retrains.records()]
+
+
+def tables(run: Run) -> str:
+    """Medians, and LightGBM's best retrain over them."""
+    rows = []
+    for name in run.data_names():
+        record = run.find(name, OURS)
+        if record is None or record.failure:
+            continue
+        retrain = run.best(name, YARDSTICK, "fit_seconds")
+        cells = [name, f"{record.case['rows']:,}", f"{record.case['trees']}"]
+        cells.append("-" if retrain is None else in_seconds(retrain))
+        for way in ("remove_seconds", "add_seconds"):
+            faster = times_faster(run, record, way)
+            text = in_seconds(record.median(way) or 0.0)
+            cells.append(text if faster is None else f"**{fold(faster)}** ({text})")
+        rows.append([*cells, f"{sum(record.samples['refits']):.0f}"])
+    head = [
+        "data set",
+        "rows",
+        "trees",
+        "LightGBM's retrain",
+        "one row out",
+        "one row in",
+        "refits",
+    ]
+    return (
+        "How many times faster than LightGBM's retrain, its best over our median, and the median "
+        "itself. Refits: how many of the updates found that training again was cheaper.\n\n"
+        f"{table(head, rows)}\n\n{quietness(run)}"
+    )
+
+
+def goals(run: Run | None) -> list[Goal]:
+    """Of removing and adding the slower one counts."""
+    what = "one row out or in, times faster than LightGBM's retrain"
+    result = [Goal(what, WANTED_OF_SMALL, {n: _slower(run, n) for n in SMALL}, fold, least=True)]
+    for name, limit in WANTED.items():
+        values = {name: _slower(run, name)}
+        result.append(Goal(f"{what}, {name}", limit, values, fold, least=True))
+    return result
+
+
+def _slower(run: Run | None, name: str) -> float | None:
+    if run is None:
+        return None
+    record = run.find(name, OURS)
+    both = [times_faster(run, record, way) for way in ("remove_seconds", "add_seconds")]
+    known = [value for value in both if value is not None]
+    return min(known, default=None)
+
+
+PART = Part(
+    "one-row",
+    data=(*SMALL, *WANTED),
+    quick_data=("adult", "pendigits"),
+    measure=measure,
+    tables=tables,
+    goals=goals,
+    peers=(LIBRARIES[YARDSTICK],),
+)

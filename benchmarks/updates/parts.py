@@ -1,0 +1,19 @@
+"""All parts, by the names that the command line and the stored runs know them by."""
+
+from __future__ import annotations
+
+from benchmarks.updates import classes, drift, fractions, one_row, rows, sizes, stream
+
+PARTS = {
+    part.name: part
+    for part in (
+        one_row.PART,
+        fractions.PART,
+        sizes.PART,
+        rows.PART,
+        stream.PART,
+        classes.PART,
+        drift.PART,
+    )
+}
+PARTS_BY_KIND = {part.kind: part for part in PARTS.values()}

@@ -1,0 +1,99 @@
+"""Models to update, the clock, and the yardstick that is trained again beside them."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.datasets import Target
+from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK, warm_up
+from benchmarks.results import Record, Run
+from benchmarks.updates.part import Plan
+
+Result = TypeVar("Result")
+
+
+def timed(call: Callable[..., Result], *arguments: Any) -> tuple[float, Result]:
+    """Seconds that a call takes, and what it returns."""
+    start = time.perf_counter()
+    result = call(*arguments)
+    return time.perf_counter() - start, result
+
+
+def new_model(plan: Plan) -> Any:
+    """Our classifier, not fitted yet."""
+    return LIBRARIES[OURS].model("classification", plan.settings)
+
+
+def copy_of(model: Any, spare: int, **parameters: Any) -> Any:
+    """A copy of a fitted model whose first update is behind it.
+
+    The first update of a process or of a model may build what later ones find there. So the copy
+    has lost one row, ``spare``, which the update that is measured must leave alone.
+    """
+    result = copy.deepcopy(model).set_params(**parameters)
+    result.remove(spare)
+    gc.collect()
+    return result
+
+
+def rows_of(share: float, n_rows: int) -> int:
+    """How many rows a share of them is: at least one."""
+    return max(1, round(share * n_rows))
+
+
+class Retrains:
+    """The yardstick, trained again from all rows, between the updates that it is compared with.
+
+    When a shared machine slows down for a while, it then does so for both.
+    """
+
+    def __init__(self, name: str, plan: Plan) -> None:
+        self.record = Record(name, YARDSTICK)
+        self._library, self._settings = plan.yardstick, plan.settings
+        if self._library is not None:
+            warm_up(self._library, "classification", plan.settings)
+
+    def train(self, X: NDArray[np.float32], y: Target) -> Any:
+        """Train once and note the seconds; returns the model, None without a yardstick."""
+        if self._library is None:
+            return None
+        model = self._library.model("classification", self._settings)
+        gc.collect()
+        with self._library.thread_limit(self._settings.threads):
+            seconds, _ = timed(model.fit, X, y)
+        self.record.add("fit_seconds", seconds)
+        return model
+
+    def records(self) -> list[Record]:
+        """What was noted, if there is a yardstick."""
+        return [] if self._library is None else [self.record]
+
+
+def times_faster(run: Run, record: Record | None, measure: str) -> float | None:
+    """Best retrain of the yardstick over the median of an update's seconds."""
+    if record is None:
+        return None
+    retrain = run.best(record.data, YARDSTICK, "fit_seconds")
+    seconds = record.median(measure)
+    return retrain / seconds if retrain and seconds else None
+
+
+def quietness(run: Run) -> str:
+    """How far the machine let the retrains alone: a median near the best means that it did."""
+    spread = {
+        record.data: median(seconds) / min(seconds)
+        for record in run.records
+        if len(seconds := record.samples.get("fit_seconds", [])) > 1 and record.library == YARDSTICK
+    }
+    if not spread:
+        return "LightGBM trained at most once: these figures are a first look, not a measurement."
+    worst = max(spread, key=spread.__getitem__)
+    return f"LightGBM's median retrain over its best: {spread[worst]:.2f} at worst ({worst})."

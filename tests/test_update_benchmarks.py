@@ -1,0 +1,301 @@
+"""The measurements of updates run from end to end; how fast anything is, is not tested here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import datasets
+from benchmarks.__main__ import PAGE, main
+from benchmarks.datasets import Task
+from benchmarks.goal import Goal, fold
+from benchmarks.goals import goals
+from benchmarks.libraries import OURS, YARDSTICK, Library
+from benchmarks.report import SECTIONS, as_markdown
+from benchmarks.results import Record, Run, load_runs, new_run
+from benchmarks.settings import Settings
+from benchmarks.updates import one_row, rows, sizes, stream
+from benchmarks.updates.forgetting import interval, pooled
+from benchmarks.updates.part import Part, Plan
+from benchmarks.updates.parts import PARTS, PARTS_BY_KIND
+from benchmarks.updates.timing import copy_of, new_model
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture
+def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with small stand-ins of the data sets that a quick run measures."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name, n_rows, n_classes in [
+        ("adult", 400, 2),
+        ("pendigits", 300, 3),
+        ("optdigits", 300, 4),
+        ("electricity", 1800, 2),
+        ("flights_3m", 300, 2),
+    ]:
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(n_rows, 3))
+        ranks = (X[:, 0] + rng.normal(scale=0.3, size=n_rows)).argsort().argsort()
+        frame = pd.DataFrame(X, columns=["a", "b", "c"])
+        frame["target"] = ranks * n_classes // n_rows
+        frame.to_parquet(folder / f"{name}.parquet")
+    monkeypatch.setenv(datasets.FOLDER_VARIABLE, str(folder))
+    return folder
+
+
+class _Prior(Library):
+    """Stands in for the yardstick: always answers with the most frequent class."""
+
+    name = title = YARDSTICK
+    module = distribution = "json"
+
+    def model(self, task: Task, settings: Settings) -> Any:
+        from sklearn.dummy import DummyClassifier
+
+        return DummyClassifier()
+
+
+def _plan(*peers: Library, **changes: Any) -> Plan:
+    settings = Settings(iterations=10, threads=1)
+    return replace(Plan(settings, peers, 2, lambda line: None, quick=True, draws=(2, 1)), **changes)
+
+
+def _run_of(part: Part, *records: Record) -> Run:
+    run = new_run(part.kind, "python -m benchmarks updates", [], Settings(), 2)
+    run.records += records
+    return run
+
+
+def test_all_parts_from_the_command_line_to_the_page(
+    data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, page = tmp_path / "out", tmp_path / "page.md"
+    call = ["updates", "--quick", "--libraries", "graftboost", "--threads", "1"]
+    assert main([*call, "--output", str(output)]) == 0
+    printed = capsys.readouterr().out
+    for kind in PARTS_BY_KIND:
+        assert (output / f"{kind}.md").read_text().strip() in printed
+        stored = json.loads((output / f"{kind}.json").read_text())
+        assert {record["failure"] for record in stored["records"]} == {None}
+    names = ["goals", *PARTS_BY_KIND]
+    page.write_text(
+        "".join(f"<!-- benchmarks: {name} -->\nas it was\n<!-- end -->\n" for name in names)
+    )
+    assert main(["report", "--output", str(output), "--page", str(page)]) == 0
+    text = page.read_text()
+    assert "as it was" not in text
+    assert "forgetting" in text
+    assert str(tmp_path) not in text
+
+
+def test_the_page_has_a_place_for_every_section() -> None:
+    text = PAGE.read_text()
+    assert [name for name in SECTIONS if f"<!-- benchmarks: {name} -->" not in text] == []
+
+
+def test_one_part_of_one_data_set_and_its_options(data_folder: Path, tmp_path: Path) -> None:
+    call = ["updates", "--quick", "--only", "fractions,stream", "--data", "adult"]
+    call += ["--tolerance", "0.5,1", "--draws", "3,1", "--libraries", "graftboost"]
+    assert main([*call, "--output", str(tmp_path)]) == 0
+    (run,) = load_runs(tmp_path).values()  # the stream is of another data set
+    assert run.command.endswith(
+        "updates --data adult --libraries graftboost --only fractions,stream "
+        "--tolerance 0.5,1.0 --draws 3,1 --quick"
+    )
+    record = run.find("adult", OURS, way="remove", share=0.001, tolerance=0.5)
+    assert record is not None
+    assert len(record.samples["loss_refitted"]) == 3
+    assert all(0 <= share <= 1 for share in record.samples["rows_retrained"])
+    # The goals are about the tolerance that one gets without asking.
+    by_default = run.find("adult", OURS, way="remove", share=0.001, tolerance=1.0)
+    measured = {goal.what: goal.measured for goal in goals({run.name: run})}
+    assert measured["forgetting of 0.1%, at worst"] == pooled(by_default)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--only", "two-rows", "'two-rows' is none of one-row"),
+        ("--draws", "3", "two numbers"),
+        ("--tolerance", "1,-1", "0 or more"),
+    ],
+)
+def test_wrong_options_are_refused(
+    option: str, value: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["updates", option, value])
+    assert message in capsys.readouterr().err
+
+
+def test_goal_with_a_least_value() -> None:
+    goal = Goal("times faster", 60, {"adult": 61.0, "letter": 59.0, "covtype": None}, fold, False)
+    at_least = replace(goal, least=True)
+    assert at_least.wanted() == "at least 60x"
+    assert at_least.verdict() == "no: 59x (letter), on 2 of 3 data sets"
+    assert replace(at_least, mean=True).verdict() == "yes: 60x, on 2 of 3 data sets"
+    assert goal.verdict() == "no: 61x (adult), on 2 of 3 data sets"
+
+
+def test_yardstick_is_the_best_retrain_over_the_median_update(data_folder: Path) -> None:
+    records = one_row.measure("adult", _plan(_Prior()))
+    ours, theirs = records
+    assert len(ours.samples["remove_seconds"]) == len(ours.samples["add_seconds"]) == 5
+    assert len(theirs.samples["fit_seconds"]) == 2
+    ours.samples = {"remove_seconds": [0.001, 0.002, 9], "add_seconds": [0.004], "refits": [0]}
+    theirs.samples = {"fit_seconds": [0.4, 0.2]}
+    run = _run_of(one_row.PART, *records)
+    verdict = one_row.goals(run)[0].verdict()  # of removing and adding, the slower one
+    assert verdict == "no: 50x (adult), on 1 of 5 data sets"
+    assert "| 0.2 s | **100x** (2 ms) | **50x** (4 ms) | 0 |" in as_markdown(run)
+
+
+def _losses(before: list[float], after: list[float], refitted: list[float]) -> Record:
+    samples = {"loss_before": before, "loss_after": after, "loss_refitted": refitted}
+    return Record("adult", OURS, samples)
+
+
+def test_forgetting_is_pooled_over_the_draws() -> None:
+    record = _losses([1.0, 1.0], [1.1, 1.6], [1.0, 2.0])  # the first draw alone would divide by 0
+    assert pooled(record) == pytest.approx(0.7)
+    assert pooled(None) is None
+    equal = _losses([1.0] * 4, [1.5] * 4, [2.0] * 4)
+    assert interval(equal) == pytest.approx((0.5, 0.5))
+
+
+def test_doing_nothing_forgets_nothing() -> None:
+    assert pooled(_losses([1.0, 2.0], [1.0, 2.0], [1.5, 2.5])) == 0
+
+
+def test_copies_have_their_first_update_behind_them(data_folder: Path) -> None:
+    data = datasets.load("adult")
+    model = new_model(_plan()).fit(data.X_train, data.y_train)
+    copied = copy_of(model, 7, tolerance=0.25)
+    assert (model.n_rows_ - 1, 0.25) == (copied.n_rows_, copied.tolerance)
+    assert 7 in model.row_ids_
+    assert 7 not in copied.row_ids_
+
+
+def test_sizes_speak_for_a_goal_only_when_all_are_there() -> None:
+    records = [
+        Record(
+            "adult",
+            OURS,
+            {"update_seconds": [1.2 if share == 0.05 else 0.1], "refit_seconds": [1.0]},
+            case={
+                "share": share,
+                "tolerance_rule": "regret",
+                "tolerance": 1.0,
+                "strategy": "in-place",
+            },
+        )
+        for share in sizes.SHARES
+    ]
+    (whole,) = sizes.goals(_run_of(sizes.PART, *records))
+    assert whole.verdict() == "no: 1.20 (adult), on 1 of 5 data sets"
+    (part,) = sizes.goals(_run_of(sizes.PART, *records[:3]))
+    assert part.verdict() == "not measured"
+    assert "| adult | regret 1 | **0.10** (0.1 s) |" in sizes.tables(_run_of(sizes.PART, *records))
+
+
+def test_rows_of_a_quick_run_are_not_held_against_the_goal(data_folder: Path) -> None:
+    run = _run_of(rows.PART, *rows.measure("flights_3m", _plan()))
+    assert "Many rows to few" in rows.tables(run)
+    assert [goal.measured for goal in rows.goals(run)] == [None]
+    for record, n_rows in zip(run.records, rows.FEW_AND_MANY, strict=True):
+        record.case["rows"] = n_rows
+        record.samples = {"remove_seconds": [float(n_rows)]}
+    assert [goal.measured for goal in rows.goals(run)] == [60.0]
+
+
+def test_window_slides_over_the_stream(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    models = []
+
+    def keep(plan: Plan) -> Any:
+        models.append(new_model(plan))
+        return models[-1]
+
+    monkeypatch.setattr(stream, "new_model", keep)
+    ours, untouched, theirs = stream.measure("electricity", _plan(_Prior()))
+    last = stream.QUICK_WINDOW + stream.QUICK_STEPS * stream.STEP
+    held = np.sort(models[0].row_ids_)
+    assert untouched.case["untouched"]
+    assert models[1].row_ids_.max() == stream.QUICK_WINDOW - 1
+    np.testing.assert_array_equal(held, np.arange(last - stream.QUICK_WINDOW, last))
+    # The first window is learned, and each step is predicted before it is learned.
+    for record in (ours, theirs):
+        assert len(record.samples["learn_seconds"]) == stream.QUICK_STEPS + 1
+        assert len(record.samples["error"]) == stream.QUICK_STEPS
+    assert len(theirs.samples["fit_seconds"]) == stream.QUICK_STEPS + 1
+    above, faster, above_river = stream.goals(_run_of(stream.PART, ours, theirs))
+    assert above.measured is not None
+    assert above.measured < 0
+    assert faster.measured is not None
+    assert above_river.verdict() == "not measured"
+
+
+def test_a_slow_moment_of_the_yardstick_does_not_speak_for_us() -> None:
+    ours = Record("electricity", OURS, {"learn_seconds": [9.0, 1.0, 1.0, 2.0], "error": [0.2]})
+    theirs = Record("electricity", YARDSTICK, {"learn_seconds": [9.0, 4.0, 4.0, 99.0]})
+    _, faster, _ = stream.goals(_run_of(stream.PART, ours, theirs))
+    assert faster.measured == 3.0  # three steps of 4 seconds, over 4 seconds
+
+
+def test_river_follows_the_stream_too(data_folder: Path) -> None:
+    pytest.importorskip("river")
+    ours, _, river = stream.measure("electricity", _plan(stream.RIVER))
+    assert (ours.library, river.library) == (OURS, "river")
+    assert sum(river.samples["error"]) / stream.QUICK_STEPS < 0.4
+    assert "| river |" in stream.tables(_run_of(stream.PART, ours, river))
+
+
+def test_a_library_that_is_not_there_is_skipped_by_name(
+    data_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, library in ((YARDSTICK, type(stream.PART.peers[0])), ("river", stream.River)):
+        monkeypatch.setattr(library, "module", f"no_{name}_here")
+    call = ["updates", "--quick", "--only", "stream", "--output", str(tmp_path)]
+    assert main(call) == 0
+    said = capsys.readouterr().err
+    assert "skipping lightgbm: No module named" in said
+    assert "skipping river: No module named" in said
+    (run,) = load_runs(tmp_path).values()
+    assert list(run.versions) == ["graftboost"]
+
+
+def test_what_fails_is_told_and_the_rest_goes_on(data_folder: Path) -> None:
+    def fail(name: str, plan: Plan) -> list[Record]:
+        raise ValueError("no such thing")
+
+    part = replace(PARTS["drift"], measure=fail)
+    records = part.records("adult", _plan())
+    run = _run_of(part, *records)
+    assert "adult failed: ValueError: no such thing." in as_markdown(run)
+    assert {goal.verdict() for goal in part.goals(run)} == {"not measured"}
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=list(PARTS))
+def test_a_part_that_was_not_measured_has_its_goals_all_the_same(part: Part) -> None:
+    wanted = part.goals(None)
+    assert wanted
+    assert {goal.verdict() for goal in wanted} == {"not measured"}
+
+
+def test_runs_saved_before_there_were_cases_still_load(tmp_path: Path) -> None:
+    run = _run_of(PARTS["drift"], Record("adult", OURS))
+    path = run.save(tmp_path)
+    stored = json.loads(path.read_text())
+    del stored["records"][0]["case"]
+    path.write_text(json.dumps(stored))
+    assert load_runs(tmp_path) == {run.name: run}
