@@ -204,7 +204,11 @@ def _code_strings(values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[An
 
 
 def check_weight(
-    sample_weight: Any, n_rows: int, argument: str = "sample_weight"
+    sample_weight: Any,
+    n_rows: int,
+    argument: str = "sample_weight",
+    *,
+    all_may_be_zero: bool = False,
 ) -> NDArray[np.float64] | None:
     """Return the rows' weights, or None where every row weighs one."""
     if sample_weight is None:
@@ -226,7 +230,7 @@ def check_weight(
             f"{argument} is negative ({weight[row]:g} in row {row}). Weights say how often a row "
             "counts: give zero or more."
         )
-    if not weight.any():
+    if not all_may_be_zero and not weight.any():
         raise ValueError(
             f"{argument} is zero for every row, which leaves nothing to train on. "
             "Give at least one row a positive weight."

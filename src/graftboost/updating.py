@@ -353,9 +353,8 @@ class Updatable(ABC):
                     "Pass ids that are free."
                 )
             ids = np.arange(self._next_id, self._next_id + table.n_rows, dtype=np.int64)
-        rows = Rows(
-            self._columns.encode(table), target, check_weight(sample_weight, table.n_rows), ids
-        )
+        weight = check_weight(sample_weight, table.n_rows, all_may_be_zero=True)
+        rows = Rows(self._columns.encode(table), target, weight, ids)
         return rows.weighed_by_class(self._added_class_weights(classes)), relabel, classes
 
     @abstractmethod
