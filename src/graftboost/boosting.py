@@ -179,7 +179,7 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
             learned["_fitted_class_weights"] = (
                 None if class_weights is None else (classes.tolist(), class_weights.tolist())
             )
-        vars(self).update(learned)  # at once: not even Ctrl-C comes between
+        self.__dict__.update(learned)  # at once: not even Ctrl-C comes between
         progress.close()
         return self
 
