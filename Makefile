@@ -33,7 +33,7 @@ help:  ## Show this list
 	@echo "PYTHON=python3.12 picks the Python that .venv is made with, ARGS=... is passed on to"
 	@echo "demo, test, bench and sanitize: make test ARGS='-k binning'"
 
-demo: $(STAMPS)/package  ## Train a model, look at it: a minute's tour
+demo: $(STAMPS)/package $(STAMPS)/extra-demo  ## Have a model forget customers: a minute's tour
 	$(BIN)/python examples/demo.py $(ARGS)
 
 test: $(STAMPS)/package $(STAMPS)/extra-test  ## Run the tests and the examples in the docstrings

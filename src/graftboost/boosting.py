@@ -24,7 +24,7 @@ from graftboost.rows import (
     share_dtype,
 )
 from graftboost.threads import thread_count
-from graftboost.updating import Updatable
+from graftboost.updating import Turn, Updatable
 
 
 class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
@@ -134,6 +134,8 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
             check_weight(sample_weight, table.n_rows),
             check_row_ids(row_ids, table.n_rows),
         ).weighed_by_class(class_weights)
+        # Rows that are to be held out have their ids too.
+        next_id = table.n_rows if rows.ids is None else int(rows.ids.max()) + 1
         validation = self._read_validation(X_val, y_val, sample_weight_val, columns, classes)
         if validation is not None:
             validation = validation.weighed_by_class(class_weights)
@@ -165,15 +167,19 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
             n_threads,
             progress.on_iteration,
         )
-        self._forest = forest
-        self._next_id = table.n_rows if rows.ids is None else int(rows.ids.max()) + 1
-        self._columns = columns
-        self.n_features_in_ = table.n_features
+        learned: dict[str, Any] = {
+            "_forest": forest,
+            "_turn": Turn(),
+            "_next_id": next_id,
+            "_columns": columns,
+            "n_features_in_": table.n_features,
+        }
         if classes is not None:
-            self.classes_ = classes
-            self._fitted_class_weights = (
+            learned["_classes"] = {len(classes): classes}
+            learned["_fitted_class_weights"] = (
                 None if class_weights is None else (classes.tolist(), class_weights.tolist())
             )
+        self.__dict__.update(learned)  # at once: not even Ctrl-C comes between
         progress.close()
         return self
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from graftboost.boosting import GraftBoost
 from graftboost.parameters import CONSTRAINTS, describe_parameters
@@ -74,8 +75,6 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
         **CONSTRAINTS,
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
-
-    classes_: NDArray[Any]
 
     def __init__(
         self,
@@ -219,9 +218,16 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
         """
         return map(_decision, self._staged_raw_scores(X))
 
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes, sorted."""
+        check_is_fitted(self)
+        return self._classes[max(2, self._forest.trees_per_iteration)]
+
     def _classes_of(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         best = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
-        return self.classes_[best.astype(np.intp)]
+        # Not `classes_`: there may be more by now than when these scores were made.
+        return self._classes[max(2, scores.shape[1])][best.astype(np.intp)]
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.float64]]:
         return check_labels(y, n_rows)

@@ -128,6 +128,7 @@ def check_added_labels(
     labels = _read_labels(y, n_rows, "y")
     unseen = set(labels.tolist()) - set(classes.tolist())
     if unseen:
+        check_classification_targets(labels)
         try:
             everyone = sorted([*classes.tolist(), *unseen])
         except TypeError:
@@ -203,7 +204,11 @@ def _code_strings(values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[An
 
 
 def check_weight(
-    sample_weight: Any, n_rows: int, argument: str = "sample_weight"
+    sample_weight: Any,
+    n_rows: int,
+    argument: str = "sample_weight",
+    *,
+    all_may_be_zero: bool = False,
 ) -> NDArray[np.float64] | None:
     """Return the rows' weights, or None where every row weighs one."""
     if sample_weight is None:
@@ -225,7 +230,7 @@ def check_weight(
             f"{argument} is negative ({weight[row]:g} in row {row}). Weights say how often a row "
             "counts: give zero or more."
         )
-    if not weight.any():
+    if not all_may_be_zero and not weight.any():
         raise ValueError(
             f"{argument} is zero for every row, which leaves nothing to train on. "
             "Give at least one row a positive weight."
@@ -249,20 +254,29 @@ def weigh_classes(
     return check_weight(weights, len(classes), "class_weight")
 
 
-def check_row_ids(row_ids: Any, n_rows: int) -> NDArray[np.int64] | None:
-    """Return the rows' ids, or None where they are to be numbered from 0."""
+def check_row_ids(
+    row_ids: Any, n_rows: int, or_else: str = ", or leave row_ids out to have the rows numbered"
+) -> NDArray[np.int64] | None:
+    """Return the rows' ids, or None where they are to be numbered."""
     if row_ids is None:
         return None
-    ids = column_or_1d(np.asarray(row_ids))
+    ids = np.asarray(row_ids)
+    if ids.ndim == 2 and ids.shape[1] == 1:
+        ids = ids[:, 0]
+    if ids.ndim != 1:
+        raise ValueError(
+            f"row_ids has shape {ids.shape}, but one id a row is expected. "
+            f"Pass a flat list{or_else}."
+        )
     _check_length(ids, n_rows, "row_ids")
     if ids.dtype.kind not in "iu":
         raise ValueError(
-            f"row_ids has dtype {ids.dtype}, but ids are integers. Convert them, or leave row_ids "
-            "out to number the rows from 0."
+            f"row_ids has dtype {ids.dtype}, but ids are 64-bit integers. Convert them{or_else}."
         )
     if ids.dtype.kind == "u" and ids.max() > np.iinfo(np.int64).max:
         raise ValueError(
-            f"row_ids holds {ids.max()}, which is too large: ids are 64-bit signed integers."
+            f"row_ids holds {ids.max()}, which is too large: ids are 64-bit signed integers. "
+            f"Give smaller ones{or_else}."
         )
     ids = np.ascontiguousarray(ids, dtype=np.int64)
     in_order = ids if (ids[1:] > ids[:-1]).all() else np.sort(ids)
@@ -270,7 +284,7 @@ def check_row_ids(row_ids: Any, n_rows: int) -> NDArray[np.int64] | None:
     if len(twice):
         raise ValueError(
             f"row_ids holds {in_order[twice[0]]} more than once. An id names one row: make them "
-            "unique, or leave row_ids out to number the rows from 0."
+            f"unique{or_else}."
         )
     return ids
 

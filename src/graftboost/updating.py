@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from graftboost.data import Columns, read_table
+from graftboost.parameters import CONSTRAINTS
 from graftboost.report import UpdateReport
 from graftboost.rows import Rows, check_row_ids, check_weight
 from graftboost.threads import thread_count
 
 if TYPE_CHECKING:
-    from graftboost._engine import Forest
+    from graftboost._engine import Forest, UpdateCounts
 
 NO_IDS = np.empty(0, dtype=np.int64)
+LARGEST_ID = np.iinfo(np.int64).max
+
+# Read anew by every update, so that they may be set between two of them.
+UPDATE_PARAMETERS = ("tolerance_rule", "tolerance", "n_jobs")
 
 
 def _is_to_be_updatable(model: Updatable) -> bool:
@@ -29,15 +36,30 @@ def _is_to_be_updatable(model: Updatable) -> bool:
     return True
 
 
+class Turn:
+    """What whoever changes a model waits for; copies of the model have their own."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[Turn], tuple[()]]:
+        return Turn, ()
+
+
 class Updatable(ABC):
     """The methods that change which rows a fitted model holds.
 
     A call that raises has changed nothing: all that can be wrong is found before the engine starts.
+    Only Ctrl-C may be raised later, when the engine returns, so nothing is left to do by then:
+    `_next_id` is moved on and `_classes` written before. The latter has the classes for each number
+    of them, and is read by how many the engine has.
     """
 
     _forest: Forest
     _columns: Columns
+    _turn: Turn
     _next_id: int
+    _classes: dict[int, NDArray[Any]]
     n_jobs: int | None
     max_bins: int
     split_sample: float
@@ -82,6 +104,8 @@ class Updatable(ABC):
         >>> report.added_ids[:3], model.n_rows_
         (array([500, 501, 502]), 569)
         """
+        if X is None:
+            raise ValueError("X is None. Pass the features of the rows to add.")
         return self.update(X, y, sample_weight, row_ids=row_ids)
 
     def remove(self, row_ids: ArrayLike | slice) -> UpdateReport:
@@ -108,6 +132,8 @@ class Updatable(ABC):
         >>> model.n_rows_
         567
         """
+        if row_ids is None:
+            raise ValueError("row_ids is None. Pass ids, a mask over row_ids_, or a slice of ids.")
         return self.update(remove=row_ids)
 
     def update(
@@ -141,33 +167,20 @@ class Updatable(ABC):
                 "This model was fitted with updatable=False and holds no rows. "
                 "Fit it anew with updatable=True."
             )
-        removed = NO_IDS if remove is None else self._ids_to_remove(remove)
-        rows, relabel, classes = self._rows_to_add(X, y, sample_weight, row_ids)
-        if rows is None and not len(removed):
-            return UpdateReport("in-place", NO_IDS, NO_IDS, 0, 0, 0, 0, {"total": 0.0})
-        counts = self._forest.update(
-            None if rows is None else rows.X,
-            None if rows is None else rows.y,
-            None if rows is None else rows.weight,
-            None if rows is None else rows.ids,
-            removed,
-            relabel,
-            1 if classes is None else len(classes),
-            self.tolerance_rule,
-            float(self.tolerance),
-            max(1, math.ceil(self.tolerance * self.split_sample * self.max_bins)),
-            thread_count(self.n_jobs),
+        validate_parameter_constraints(
+            {name: CONSTRAINTS[name] for name in UPDATE_PARAMETERS},
+            {name: getattr(self, name) for name in UPDATE_PARAMETERS},
+            caller_name=type(self).__name__,
         )
-        added = NO_IDS
-        if rows is not None:
-            assert rows.ids is not None
-            added = rows.ids
-            self._next_id = max(self._next_id, int(added.max()) + 1)
-        if classes is not None:
-            self.classes_ = classes
+        with self._turn.lock:
+            removed = NO_IDS if remove is None else self._ids_to_remove(remove)
+            rows, relabel, classes = self._rows_to_add(X, y, sample_weight, row_ids)
+            if rows is None and not len(removed):
+                return UpdateReport("in-place", NO_IDS, NO_IDS, 0, 0, 0, 0, {"total": 0.0})
+            counts = self._change(rows, removed, relabel, classes)
         return UpdateReport(
             "refit" if counts.refitted else "in-place",
-            added,
+            NO_IDS if rows is None or rows.ids is None else rows.ids,
             removed,
             counts.trees_touched,
             counts.nodes_checked,
@@ -175,6 +188,37 @@ class Updatable(ABC):
             counts.rows_retrained,
             {"total": time.perf_counter() - start},
         )
+
+    def _change(
+        self,
+        rows: Rows | None,
+        removed: NDArray[np.int64],
+        relabel: list[int],
+        classes: NDArray[Any] | None,
+    ) -> UpdateCounts:
+        """Call the engine, with all written down that follows from its success."""
+        next_id = self._next_id
+        if rows is not None and rows.ids is not None:
+            self._next_id = max(next_id, int(rows.ids.max()) + 1)
+        if classes is not None:
+            self._classes[len(classes)] = classes
+        try:
+            return self._forest.update(
+                None if rows is None else rows.X,
+                None if rows is None else rows.y,
+                None if rows is None else rows.weight,
+                None if rows is None else rows.ids,
+                removed,
+                relabel,
+                1 if classes is None else len(classes),
+                self.tolerance_rule,
+                float(self.tolerance),
+                max(1, math.ceil(self.tolerance * self.split_sample * self.max_bins)),
+                thread_count(self.n_jobs),
+            )
+        except Exception:
+            self._next_id = next_id
+            raise
 
     @available_if(_is_to_be_updatable)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -254,6 +298,12 @@ class Updatable(ABC):
                     f"row_ids is a slice with step {remove.step}. A slice of ids names all between "
                     "start and stop: leave the step out, or pass the ids."
                 )
+            for end in (remove.start, remove.stop):
+                if not isinstance(end, int | np.integer | None):
+                    raise ValueError(
+                        f"row_ids is a slice with the end {end!r}, but ids are integers. "
+                        "A slice of ids goes from one integer to another, or has an open end."
+                    )
             held = self.row_ids_
             chosen = np.ones(len(held), dtype=bool)
             if remove.start is not None:
@@ -272,7 +322,7 @@ class Updatable(ABC):
             return held[np.flatnonzero(ids)]
         if not ids.size:
             return NO_IDS
-        checked = check_row_ids(ids, len(ids))
+        checked = check_row_ids(ids, len(ids), or_else="")
         assert checked is not None
         return checked
 
@@ -296,10 +346,15 @@ class Updatable(ABC):
         target, relabel, classes = self._read_added_target(y, table.n_rows)
         ids = check_row_ids(row_ids, table.n_rows)
         if ids is None:
+            if self._next_id + table.n_rows - 1 > LARGEST_ID:
+                raise ValueError(
+                    f"row_ids is needed: ids go on from the largest one used, {self._next_id - 1}, "
+                    f"and none larger than {LARGEST_ID} is left for the {table.n_rows} rows of X. "
+                    "Pass ids that are free."
+                )
             ids = np.arange(self._next_id, self._next_id + table.n_rows, dtype=np.int64)
-        rows = Rows(
-            self._columns.encode(table), target, check_weight(sample_weight, table.n_rows), ids
-        )
+        weight = check_weight(sample_weight, table.n_rows, all_may_be_zero=True)
+        rows = Rows(self._columns.encode(table), target, weight, ids)
         return rows.weighed_by_class(self._added_class_weights(classes)), relabel, classes
 
     @abstractmethod
