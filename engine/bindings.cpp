@@ -286,6 +286,7 @@ NB_MODULE(_engine, m) {
       .def_ro("nodes_retrained", &gb::UpdateCounts::nodes_retrained)
       .def_ro("rows_retrained", &gb::UpdateCounts::rows_retrained)
       .def_ro("nodes_shifted", &gb::UpdateCounts::nodes_shifted)
+      .def_ro("work", &gb::UpdateCounts::work)
       .def_ro("rows_shifted", &gb::UpdateCounts::rows_shifted);
 
   nb::class_<gb::Forest>(m, "Forest", "The trees, the rows they hold and the online state.")

@@ -262,11 +262,7 @@ std::optional<std::string> find_fault_in_tree(const Forest& forest, std::size_t 
     Histogram<Sums> histogram(forest.rows.layout.histogram_size());
     histogram.fill(Sums(Totals{}));
     accumulate(forest.rows, contributions, reached, histogram.data());
-    clear_none_cells(forest.rows.layout, histogram.data());
-    for (const std::uint32_t f : forest.rows.layout.by_offset()) {
-      const CodeLayout::Place& place = forest.rows.layout[f];
-      if (place.counts_only_differing()) complete(place, node.sums, histogram.data());
-    }
+    clear_implied_cells(forest.rows.layout, histogram.data());
     if (!std::equal(histogram.begin(), histogram.end(), kept[i].begin(), kept[i].end())) {
       return where + std::to_string(i) + ": its candidates' sums are not those of its rows";
     }

@@ -69,7 +69,7 @@ void Grower<Sums>::count(const Contributions& contributions, Growth& growth) {
   const auto shares = static_cast<std::size_t>(n_threads_);
   if (shares <= 1 || growth.size() * cells_per_row_ < least_cells_to_share) {
     accumulate(rows_, contributions, slots, growth.histogram.data());
-    clear_none_cells(rows_.layout, growth.histogram.data());
+    clear_implied_cells(rows_.layout, growth.histogram.data());
     return;
   }
   partial_.resize(shares - 1);
@@ -86,7 +86,7 @@ void Grower<Sums>::count(const Contributions& contributions, Growth& growth) {
   for (const auto& part : partial_) {
     for (std::size_t i = 0; i < part.size(); ++i) growth.histogram[i] += part[i];
   }
-  clear_none_cells(rows_.layout, growth.histogram.data());
+  clear_implied_cells(rows_.layout, growth.histogram.data());
 }
 
 // Stable: lefts go to `lefts` (which may be where they come from), rights to `rights`. Returns how
@@ -312,7 +312,9 @@ template <class Sums>
 KeptSums<Sums> Grower<Sums>::take_kept_sums() {
   KeptSums<Sums> kept(growths_.size());
   for (std::size_t i = 0; i < growths_.size(); ++i) {
-    if (growths_[i].keep) kept[i] = std::move(growths_[i].histogram);
+    if (!growths_[i].keep) continue;
+    kept[i] = std::move(growths_[i].histogram);
+    clear_implied_cells(rows_.layout, kept[i].data());
   }
   return kept;
 }

@@ -36,11 +36,10 @@ void accumulate(const Rows& rows, const Contributions& contributions, std::span<
 
 Totals total_of(const Contributions& contributions, std::span<const Slot> slots, int n_threads);
 
-// After the last row: the cell for "none differs" of a bundle is a place to write to, not a sum that
-// anybody keeps up to date.
+// After the last row: counting writes to implied cells too, and kept histograms have 0 there.
 template <class Sums>
-void clear_none_cells(const CodeLayout& layout, Sums* histogram) {
-  for (const std::uint32_t offset : layout.bundle_offsets()) histogram[offset] = Sums(Totals{});
+void clear_implied_cells(const CodeLayout& layout, Sums* histogram) {
+  for (const std::uint32_t cell : layout.implied_cells()) histogram[cell] = Sums(Totals{});
 }
 
 // Fills the common code's cell of one such feature: the node's total less all other cells.

@@ -123,10 +123,11 @@ CodeLayout::CodeLayout(const BinMap& bins) : places_(bins.n_features()) {
     byte_offsets_.push_back(static_cast<std::uint32_t>(histogram_size_));
     place(f, Kind::narrow, n_bytes() - 1);
   }
+  first_bundle_ = n_bytes();
   for (std::int32_t b = 0; b < n_bundles; ++b) {
     const std::size_t offset = histogram_size_++;
     byte_offsets_.push_back(static_cast<std::uint32_t>(offset));
-    bundle_offsets_.push_back(static_cast<std::uint32_t>(offset));
+    implied_cells_.push_back(static_cast<std::uint32_t>(offset));
     for (std::uint32_t f = 0; f < places_.size(); ++f) {
       if (bins[f].bundle == b) place(f, Kind::bundled, n_bytes() - 1, histogram_size_ - offset);
     }
@@ -147,6 +148,7 @@ void CodeLayout::place(std::uint32_t feature, Kind kind, std::size_t position, s
   p.base = static_cast<std::uint32_t>(base);
   histogram_size_ += p.n_codes;
   by_offset_.push_back(feature);
+  if (p.counts_only_differing()) implied_cells_.push_back(p.offset + p.common_code);
 }
 
 template <class Value>

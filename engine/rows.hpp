@@ -58,6 +58,7 @@ class CodeLayout {
   std::size_t row_bytes() const { return row_bytes_; }
   std::size_t n_bytes() const { return byte_offsets_.size(); }  // narrow features and bundles
   std::size_t n_words() const { return word_offsets_.size(); }  // wide features
+  std::size_t first_bundle() const { return first_bundle_; }    // the bytes from here on
   std::size_t cells_per_row() const { return n_bytes() + n_words(); }
   std::size_t first_word() const {
     return (n_bytes() + 1) / 2;
@@ -65,7 +66,9 @@ class CodeLayout {
   // Histogram offsets of a row's bytes and words, in their order.
   const std::vector<std::uint32_t>& byte_offsets() const { return byte_offsets_; }
   const std::vector<std::uint32_t>& word_offsets() const { return word_offsets_; }
-  const std::vector<std::uint32_t>& bundle_offsets() const { return bundle_offsets_; }
+  // Cells of a histogram that follow from the others, which nobody keeps up to date: "none differs" of a
+  // bundle, and the common code of features that count only what differs from it.
+  const std::vector<std::uint32_t>& implied_cells() const { return implied_cells_; }
   // Features in the order of their sums.
   const std::vector<std::uint32_t>& by_offset() const { return by_offset_; }
 
@@ -73,9 +76,10 @@ class CodeLayout {
   void place(std::uint32_t feature, Kind kind, std::size_t position, std::size_t base = 0);
 
   std::vector<Place> places_;
-  std::vector<std::uint32_t> by_offset_, byte_offsets_, word_offsets_, bundle_offsets_;
+  std::vector<std::uint32_t> by_offset_, byte_offsets_, word_offsets_, implied_cells_;
   std::size_t histogram_size_ = 0;
   std::size_t row_bytes_ = 0;
+  std::size_t first_bundle_ = 0;
 };
 
 // Owns everything that is kept of a row but what it put into the trees. Slot i of every array is the
@@ -110,6 +114,19 @@ struct Rows {
     return {sparse_entries.data() + sparse_begin[row], sparse_count[row]};
   }
   Code code(Slot row, std::uint32_t feature) const;
+  // Calls with every cell of a histogram that the row counts in, the implied ones left out.
+  template <class Use>
+  void for_each_cell(Slot row, Use&& use) const {
+    const std::uint8_t* bytes = narrow_codes(row);
+    for (std::size_t j = 0; j < layout.n_bytes(); ++j) {
+      const bool none_differs = j >= layout.first_bundle() && bytes[j] == 0;
+      if (!none_differs) use(layout.byte_offsets()[j] + bytes[j]);
+    }
+    for (std::size_t j = 0; j < layout.n_words(); ++j)
+      use(layout.word_offsets()[j] + wide_codes(row)[layout.first_word() + j]);
+    if (!has_sparse()) return;
+    for (const std::uint32_t entry : sparse_codes(row)) use(entry);
+  }
 
   // A row that moves into the place of one that goes.
   struct Move {

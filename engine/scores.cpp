@@ -59,7 +59,7 @@ std::vector<Array<double>> ScoreKeeper::gather(std::span<const Slot> slots) {
       for (std::size_t i = 0; i < slots.size(); ++i) to[i] += values[ids[slots[i]]];
     });
   }
-  gathered_ += slots.size() * (first_tree_ - carried_to_);
+  gathered_ += n_looked_up(slots.size());
   return scores;
 }
 

@@ -23,6 +23,8 @@ class ScoreKeeper {
 
   // scores[k][i] for slots[i]. Several threads may ask at once.
   std::vector<Array<double>> gather(std::span<const Slot> slots);
+  // Leaf values that takes, for so many rows.
+  std::size_t n_looked_up(std::size_t n_rows) const { return n_rows * (first_tree_ - carried_to_); }
 
  private:
   void carry_all();

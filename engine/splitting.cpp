@@ -136,33 +136,18 @@ struct Best {
 // The same, and how firmly it stands.
 struct Survey : Best {
   Standing standing;
-  std::uint32_t first_edge = 0, last_edge = 0;  // that count, in this pass; 0: none yet
+  bool any = false;  // candidate of this pass counts
 
-  // Candidates [0, n) with these sums on their left and these scores, of which the first is at edge
-  // `first`. Those that count lie together: hessians grow from edge to edge.
-  void see_edges(const double* scores, const LeftSums& left, std::size_t from, std::size_t n,
-                 std::uint32_t first, const Scale& scale) {
-    std::size_t begin = 0, end = n;
-    while (begin < end && scores[begin] == never) ++begin;
-    while (begin < end && scores[end - 1] == never) --end;
-    if (begin == end) return;
-    if (first_edge == 0) {
-      first_edge = first + static_cast<std::uint32_t>(begin);
-      see_side(static_cast<double>(left.h[from + begin]) * scale.hessian_unit);
-    }
-    last_edge = first + static_cast<std::uint32_t>(end - 1);
-    see_side(scale.h - static_cast<double>(left.h[from + end - 1]) * scale.hessian_unit);
-  }
   void see_side(double hessian) {
     standing.least_hessian = std::min(standing.least_hessian, hessian);
   }
-  // A row left of the first edge that counts, or right of the last, may make others count.
-  void end_pass(bool is_first) {
-    const auto first = first_edge == 0 ? Code{0xffff} : static_cast<Code>(first_edge);
-    const auto last = first_edge == 0 ? Code{0} : static_cast<Code>(last_edge + 1);
-    standing.first = is_first ? first : std::max(standing.first, first);
-    standing.last = is_first ? last : std::min(standing.last, last);
-    first_edge = last_edge = 0;
+  // A candidate does not count: its sides lack so many rows and so much hessian.
+  void see_short(std::int64_t rows, double hessian) {
+    if (hessian > 0) {
+      standing.hessian_short = std::min(standing.hessian_short, hessian);
+    } else {
+      standing.rows_short = std::min(standing.rows_short, rows);
+    }
   }
 };
 
@@ -190,21 +175,82 @@ struct Hearing {
   }
 };
 
+// What a candidate with this on its left lacks.
+void see_short(const Hearing& hearing, const Totals& left, std::int64_t n, Survey& survey) {
+  const double h = static_cast<double>(left.h) * hearing.scale.hessian_unit;
+  survey.see_short(hearing.least - std::min(left.n, n - left.n),
+                   hearing.scale.least_hessian - std::min(h, hearing.scale.h - h));
+}
+
 // Each category against all others; keys are codes.
 template <class Sums, class Judgement>
 void judge_categories(const Hearing& hearing, const CodeLayout::Place& place, const Sums* cells,
                       Judgement& judgement) {
   for (std::uint32_t c = 0; c < place.n_codes; ++c) {
     const Totals left(cells[c]);
-    if (left.n < hearing.least || left.n > hearing.most) continue;
     double score = never;
-    hearing.judge(&left.g, &left.h, 1, hearing.scale, &score);
-    judgement.see(&score, 1, c, 1);
-    if constexpr (std::is_same_v<Judgement, Survey>) {
-      if (score == never) continue;
-      const double h = static_cast<double>(left.h) * hearing.scale.hessian_unit;
-      judgement.see_side(std::min(h, hearing.scale.h - h));
+    if (left.n >= hearing.least && left.n <= hearing.most) {
+      hearing.judge(&left.g, &left.h, 1, hearing.scale, &score);
+      judgement.see(&score, 1, c, 1);
     }
+    if constexpr (std::is_same_v<Judgement, Survey>) {
+      const double h = static_cast<double>(left.h) * hearing.scale.hessian_unit;
+      if (score == never) {
+        see_short(hearing, left, hearing.least + hearing.most, judgement);
+      } else {
+        judgement.see_side(std::min(h, hearing.scale.h - h));
+      }
+    }
+  }
+}
+
+// The candidates that count lie together, because rows and hessians add up from edge to edge. Looks at
+// their ends. `scores` are of the n_fit candidates with rows enough among the n of a stretch, which
+// begins at edge `first`.
+void survey_edges(const Hearing& hearing, const double* scores, const LeftSums& left,
+                  std::size_t n_fit, std::size_t n, std::uint32_t first, Survey& survey) {
+  std::size_t begin = 0, end = n_fit;
+  while (begin < end && scores[begin] == never) ++begin;
+  while (begin < end && scores[end - 1] == never) --end;
+  if (begin == end) return;
+  const Scale& scale = hearing.scale;
+  const auto hessian = [&](std::size_t i) {  // left of candidate i of those with rows enough
+    return static_cast<double>(left.h[left.too_few + i]) * scale.hessian_unit;
+  };
+  Standing& standing = survey.standing;
+  const auto edge = [&](std::size_t i) {
+    return static_cast<std::uint32_t>(first + left.too_few + i);
+  };
+  if (!survey.any) {
+    standing.first = static_cast<Code>(std::max<std::uint32_t>(standing.first, edge(begin)));
+    survey.see_side(hessian(begin));
+    if (begin > 0) {
+      survey.see_short(0, scale.least_hessian - hessian(begin - 1));
+    } else if (edge(0) > 1) {
+      survey.see_short(1, 0);
+    }
+  }
+  survey.any = true;
+  survey.see_side(scale.h - hessian(end - 1));
+  // Of several stretches the last that counts has the last word.
+  standing.last = static_cast<Code>(std::min<std::uint32_t>(standing.last, edge(end - 1) + 1));
+  if (end < n_fit) {
+    survey.see_short(0, scale.least_hessian - (scale.h - hessian(end)));
+  } else if (left.up_to < n) {
+    survey.see_short(1, 0);
+  }
+}
+
+// Where no candidate counts: what the nearest one lacks.
+template <class Sums>
+void survey_none(const Hearing& hearing, const Sums* cells, std::uint32_t n_edges,
+                 const Totals& missing, Survey& survey) {
+  survey.standing.first = 0xffff;
+  survey.standing.last = 0;
+  Sums running(missing);
+  for (std::uint32_t edge = 1; edge <= n_edges; ++edge) {
+    running += cells[edge];
+    see_short(hearing, Totals(running), hearing.least + hearing.most, survey);
   }
 }
 
@@ -212,9 +258,11 @@ void judge_categories(const Hearing& hearing, const CodeLayout::Place& place, co
 template <class Sums, class Judgement>
 void judge_edges_with(const Hearing& hearing, const Sums* cells, std::uint32_t n_edges,
                       const Totals& missing, std::uint32_t key_offset, Judgement& judgement) {
+  constexpr bool surveys = std::is_same_v<Judgement, Survey>;
   Sums running(missing);
   LeftSums left;
   std::array<double, stretch> scores;
+  if constexpr (surveys) judgement.any = false;
   for (std::uint32_t begin = 0; begin < n_edges; begin += stretch) {
     const std::size_t n = std::min<std::size_t>(stretch, n_edges - begin);
     add_up(cells + 1 + begin, n, hearing.least, hearing.most, running, left);
@@ -224,13 +272,15 @@ void judge_edges_with(const Hearing& hearing, const Sums* cells, std::uint32_t n
                     hearing.scale, scores.data());
       const auto last_code = static_cast<std::uint32_t>(1 + begin + left.too_few);
       judgement.see(scores.data(), n_fit, 2 * last_code + key_offset, 2);
-      if constexpr (std::is_same_v<Judgement, Survey>) {
-        judgement.see_edges(scores.data(), left, left.too_few, n_fit, last_code, hearing.scale);
+      if constexpr (surveys) {
+        survey_edges(hearing, scores.data(), left, n_fit, n, 1 + begin, judgement);
       }
     }
     if (left.up_to < n) break;
   }
-  if constexpr (std::is_same_v<Judgement, Survey>) judgement.end_pass(key_offset == 0);
+  if constexpr (surveys) {
+    if (!judgement.any) survey_none(hearing, cells, n_edges, missing, judgement);
+  }
 }
 
 // Keys of edges are 2 * last code on the left, plus 1 with the missing rows on the left. The last
@@ -240,6 +290,11 @@ void judge_edges(const Hearing& hearing, const CodeLayout::Place& place, const S
                  Judgement& judgement) {
   const Totals missing(cells[missing_code]);
   const std::uint32_t n_edges = place.n_codes - 2;
+  if constexpr (std::is_same_v<Judgement, Survey>) {
+    // A first missing row makes all candidates twice.
+    judgement.standing.first = missing.n == 0 ? 1 : 0;
+    judgement.standing.last = 0xffff;
+  }
   if (missing.n == 0) {
     judge_edges_with(hearing, cells, n_edges, Totals{}, 0, judgement);
   } else {

@@ -34,8 +34,11 @@ struct SplitParams {
 // What else the judging of a feature's candidates tells: how firmly the outcome stands when rows change.
 struct Standing {
   double least_hessian = std::numeric_limits<double>::infinity();  // of a side of those that count
-  // A row that comes with a code from first to last makes no other candidate count.
+  // A row that comes with a code from first to last makes no other candidate count. Of other rows it
+  // takes so many, or so much hessian, to make one count that does not.
   Code first = 0xffff, last = 0;
+  std::int64_t rows_short = std::numeric_limits<std::int64_t>::max();
+  double hessian_short = std::numeric_limits<double>::infinity();
 };
 
 // The gain of a candidate with these rows on its left; minus infinity if a side has too little

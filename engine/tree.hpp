@@ -83,7 +83,7 @@ using KeptSums = std::vector<Histogram<Sums>>;
 // Of two siblings only the one that was smaller when they were grown has its histogram in `sums`
 // (as has the root): the other's is its parent's less its sibling's, so that a walk from the root
 // has every histogram at the price of one subtraction a level. Two siblings that were both too small
-// to be split have none: counting so few rows again is cheap.
+// to be split have none: counting so few rows again is cheap. Implied cells are 0.
 struct TreeState {
   LeafIds leaf_ids;
   Array<Gradient> recorded;  // 0 where the row is outside the tree's subsample

@@ -1,97 +1,171 @@
 #include "update.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
+#include "checking.hpp"
+#include "mending.hpp"
 #include "parallel.hpp"
-#include "tree_update.hpp"
+#include "scores.hpp"
 
 namespace graftboost {
 namespace {
 
-// When this share of all row visits of a refit has gone, or will, into retraining nodes, a refit is
-// cheaper: a retrained row costs more than a refitted one, because its score has to be gathered.
-constexpr double most_retrained = 0.5;
-
 // Beyond one row in so many, booking the changed rows alone costs as much as counting all again.
 constexpr double largest_change = 4;
 
-// Goes through the iterations; the trees of one do not depend on each other.
+// Some trees are looked at first, to see what all will cost: one in so many, but not fewer than so many.
+constexpr std::size_t trees_per_sample = 16, fewest_sampled = 6;
+
+// An update that is likely to take more than this share of a refit's work becomes one.
+constexpr double most_work = 0.75;
+
+// One update, tree by tree. The rows are appended but not yet vacated.
+template <class Sums>
+class Updater {
+ public:
+  Updater(Forest& forest, const Change& change, const ToleranceRule& rule, int n_threads)
+      : forest_(forest),
+        change_(change),
+        rule_(rule),
+        n_threads_(std::max(n_threads, 1)),
+        k_trees_(static_cast<std::size_t>(forest.trees_per_iteration())),
+        findings_(forest.trees.size()) {
+    for (int i = 0; i < n_threads_; ++i) {
+      checkers_.push_back(std::make_unique<TreeChecker<Sums>>(forest, change, rule));
+    }
+    for (const Tree& tree : forest.trees) refit_work_ += work_to_grow(tree, 0, forest.rows.layout);
+  }
+
+  // False if a refit is cheaper.
+  bool run() {
+    if (!change_.added.empty()) record_added();
+    std::vector<std::size_t> sample, others;
+    const std::size_t n_trees = findings_.size();
+    const std::size_t stride = std::clamp<std::size_t>(n_trees / fewest_sampled, 1, trees_per_sample);
+    for (std::size_t t = 0; t < n_trees; ++t)
+      (t % stride == stride / 2 ? sample : others).push_back(t);
+    check(sample);
+    const double share = static_cast<double>(sample.size()) / static_cast<double>(n_trees);
+    if (work_so_far() + work_to_mend(sample) > most_work * refit_work_ * share) return false;
+    check(others);
+    others.insert(others.end(), sample.begin(), sample.end());
+    if (work_to_mend(others) > most_work * refit_work_) return false;
+    mend();
+    return true;
+  }
+
+  UpdateCounts counts() const {
+    UpdateCounts sum;
+    for (const auto& checker : checkers_) sum += checker->counts;
+    for (const auto& mender : menders_) sum += mender->counts;
+    return sum;
+  }
+
+ private:
+  // What the added rows record in each tree depends on the values of their leaves in those before,
+  // which follow from the rows of the leaves. What will be retrained is not known yet: like all rows,
+  // the added ones keep what they recorded until their own node is.
+  void record_added() {
+    const std::size_t n = change_.added.size();
+    std::vector<Array<double>> scores(k_trees_);
+    std::vector<Array<Gradient>> gradients(k_trees_);
+    Array<std::int32_t> targets(n);
+    std::vector<const double*> from;
+    std::vector<Gradient*> to;
+    for (std::size_t i = 0; i < n; ++i) targets[i] = forest_.rows.target[change_.added[i]];
+    for (std::size_t k = 0; k < k_trees_; ++k) {
+      scores[k].resize(n);
+      scores[k].fill(forest_.base_scores[k]);
+      gradients[k].resize(n);
+      from.push_back(scores[k].data());
+      to.push_back(gradients[k].data());
+    }
+    // Few rows are done before a second thread has started.
+    const std::size_t n_shares =
+        n * k_trees_ < 64 ? 1 : std::min<std::size_t>(k_trees_, checkers_.size());
+    for (std::size_t first = 0; first < findings_.size(); first += k_trees_) {
+      forest_.loss.record({targets.data(), n}, from, to, 0, n);
+      parallel(n_threads_, n_shares, [&](std::size_t u) {
+        for (std::size_t k = u; k < k_trees_; k += n_shares) {
+          checkers_[u]->book_totals(first + k, {gradients[k].data(), n}, {scores[k].data(), n});
+        }
+      });
+    }
+  }
+
+  void check(const std::vector<std::size_t>& trees) {
+    parallel(n_threads_, checkers_.size(), [&](std::size_t u) {
+      for (std::size_t i = u; i < trees.size(); i += checkers_.size()) {
+        if (change_.added.empty()) checkers_[u]->book_totals(trees[i], {}, {});
+        findings_[trees[i]] = checkers_[u]->check(trees[i]);
+      }
+    });
+  }
+
+  double work_so_far() const { return counts().work; }
+
+  // Besides growing, their scores have to be gathered: from half of the trees, on average.
+  double work_to_mend(const std::vector<std::size_t>& trees) const {
+    double work = 0;
+    for (const std::size_t t : trees) {
+      if (!findings_[t]) continue;
+      for (const NodeIndex i : findings_[t]->failed) {
+        const Tree& tree = forest_.trees[t];
+        const std::int64_t n = tree.nodes[static_cast<std::size_t>(i)].sums.n;
+        work += work_to_grow(tree, i, forest_.rows.layout) +
+                work_of::gathered_value * static_cast<double>(n) * static_cast<double>(t) / 2;
+      }
+    }
+    return work;
+  }
+
+  // In order, because scores come from the trees before; those of one iteration side by side.
+  void mend() {
+    ScoreKeeper scores(forest_, n_threads_);
+    std::vector<std::size_t> trees;
+    for (std::size_t first = 0; first < findings_.size(); first += k_trees_) {
+      trees.clear();
+      for (std::size_t t = first; t < first + k_trees_; ++t) {
+        if (findings_[t] && findings_[t]->order) trees.push_back(t);
+      }
+      if (trees.empty()) continue;
+      scores.begin_iteration(first);
+      const std::size_t n_shares = std::min(trees.size(), checkers_.size());
+      while (menders_.size() < n_shares) {
+        menders_.push_back(
+            std::make_unique<TreeMender<Sums>>(forest_, change_, rule_, scores, n_threads_));
+      }
+      parallel(n_threads_, n_shares, [&](std::size_t u) {
+        for (std::size_t i = u; i < trees.size(); i += n_shares)
+          menders_[u]->mend(trees[i], findings_[trees[i]]->failed);
+      });
+    }
+  }
+
+  Forest& forest_;
+  const Change& change_;
+  const ToleranceRule& rule_;
+  int n_threads_;
+  std::size_t k_trees_;
+  std::vector<std::optional<Findings>> findings_;  // per tree; nothing where no row is in it
+  double refit_work_ = 0;
+  std::vector<std::unique_ptr<TreeChecker<Sums>>> checkers_;  // one per thread
+  std::vector<std::unique_ptr<TreeMender<Sums>>> menders_;
+};
+
 template <class Sums>
 bool update_all(Forest& forest, const Change& change, const ToleranceRule& rule,
                 UpdateCounts& counts, int n_threads) {
-  const auto k_trees = static_cast<std::size_t>(forest.trees_per_iteration());
-  const std::size_t n_added = change.added.size();
-  ScoreKeeper scores(forest, n_threads);
-  std::vector<std::unique_ptr<TreeUpdater<Sums>>> updaters;
-  const auto n_updaters =
-      std::min<std::size_t>(k_trees, static_cast<std::size_t>(std::max(n_threads, 1)));
-  for (int i = 0; i < std::max(n_threads, 1); ++i) {
-    updaters.push_back(
-        std::make_unique<TreeUpdater<Sums>>(forest, change, rule, scores, n_threads));
-  }
-  std::vector<Array<double>> added_scores(k_trees);
-  std::vector<Array<Gradient>> added_gradients(k_trees);
-  Array<std::int32_t> targets(n_added);
-  std::vector<const double*> score_of;
-  std::vector<Gradient*> gradient_of;
-  for (std::size_t i = 0; i < n_added; ++i) targets[i] = forest.rows.target[change.added[i]];
-  for (std::size_t k = 0; k < k_trees; ++k) {
-    added_scores[k].resize(n_added);
-    added_scores[k].fill(forest.base_scores[k]);
-    added_gradients[k].resize(n_added);
-    score_of.push_back(added_scores[k].data());
-    gradient_of.push_back(added_gradients[k].data());
-  }
-  const double all_visits = static_cast<double>(forest.rows.size() - change.removed.size()) *
-                            static_cast<double>(forest.trees.size());
-  // What is removed is known beforehand, so all trees can be looked at side by side. What an added row
-  // records depends on what the trees before have become.
-  std::vector<std::optional<typename TreeUpdater<Sums>::Failed>> failed(forest.trees.size());
-  if (n_added == 0) {
-    parallel(n_threads, updaters.size(), [&](std::size_t u) {
-      for (std::size_t t = u; t < failed.size(); t += updaters.size())
-        failed[t] = updaters[u]->book_and_check(t);
-    });
-  }
-  for (std::size_t first = 0; first < forest.trees.size(); first += k_trees) {
-    scores.begin_iteration(first);
-    if (n_added != 0)
-      forest.loss.record({targets.data(), n_added}, score_of, gradient_of, 0, n_added);
-    for (std::size_t k = 0; k < k_trees; ++k) {
-      for (std::size_t i = 0; i < n_added; ++i) {
-        forest.states[first + k].recorded[change.added[i]] = added_gradients[k][i];
-      }
-    }
-    // Each updater takes every n-th class, so that which tree is updated by whom is fixed.
-    parallel(n_threads, n_updaters, [&](std::size_t u) {
-      for (std::size_t k = u; k < k_trees; k += n_updaters) {
-        const std::size_t t = first + k;
-        if (n_added != 0) failed[t] = updaters[u]->book_and_check(t);
-        if (failed[t]) updaters[u]->mend(t, *failed[t]);
-      }
-    });
-    for (std::size_t k = 0; k < k_trees && n_added != 0; ++k) {
-      const std::vector<double> values = forest.trees[first + k].leaf_values();
-      forest.states[first + k].leaf_ids.visit([&](const auto* ids) {
-        for (std::size_t i = 0; i < n_added; ++i)
-          added_scores[k][i] += values[ids[change.added[i]]];
-      });
-    }
-    double visits = 0;
-    for (const auto& updater : updaters)
-      visits += static_cast<double>(updater->counts.rows_retrained);
-    const double done =
-        static_cast<double>(first + k_trees) / static_cast<double>(forest.trees.size());
-    if (done >= 0.05 && visits > most_retrained * done * all_visits) return false;
-  }
-  for (const auto& updater : updaters) counts += updater->counts;
-  return true;
+  Updater<Sums> updater(forest, change, rule, n_threads);
+  const bool done = updater.run();
+  counts = updater.counts();
+  return done;
 }
 
 }  // namespace
@@ -109,11 +183,10 @@ void restore_sums(Forest& forest, int n_threads) {
   if (std::none_of(forest.states.begin(), forest.states.end(), stale)) return;
   const Change none;
   const ToleranceRule rule;
-  ScoreKeeper scores(forest, n_threads);
   parallel(n_threads, forest.trees.size(), [&](std::size_t t) {
     std::visit(
         [&]<class Sums>(KeptSums<Sums>&) {
-          TreeUpdater<Sums>(forest, none, rule, scores, 1).restore(t);
+          TreeChecker<Sums>(forest, none, rule).restore(t);
         },
         forest.states[t].sums);
   });

@@ -6,9 +6,6 @@
 #include <vector>
 
 #include "forest.hpp"
-#include "grafting.hpp"
-#include "growing.hpp"
-#include "scores.hpp"
 
 namespace graftboost {
 
@@ -38,6 +35,7 @@ struct UpdateCounts {
   std::int64_t rows_retrained = 0;
   std::int64_t nodes_shifted = 0;
   std::int64_t rows_shifted = 0;
+  double work = 0;  // see work.hpp
 
   UpdateCounts& operator+=(const UpdateCounts& other) {
     trees_touched += other.trees_touched;
@@ -46,6 +44,7 @@ struct UpdateCounts {
     rows_retrained += other.rows_retrained;
     nodes_shifted += other.nodes_shifted;
     rows_shifted += other.rows_shifted;
+    work += other.work;
     return *this;
   }
 };

@@ -10,8 +10,8 @@
 //
 // from then on (the first factor is Minkowski's inequality). This holds for the candidates that counted;
 // one that did not, because a side had too few rows or too little hessian, can only come to count when
-// a row comes to that side. What a bound rules out need not be looked at: most updates touch many nodes
-// and change few of them.
+// enough of them come to that side, so these are counted down. What a bound rules out need not be
+// looked at: most updates touch many nodes and change few of them.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,9 @@ struct Ceiling {
   float root = none;             // r; `none` if nothing is known, below 0 if no candidate counted
   float reach = 0;               // 1 / sqrt(m)
   float drift = 0, lost = 0;     // the node's d and e at the time
-  Code first = 0xffff, last = 0;  // a row with a code in between brings no new candidate
+  float hessian_short = 0;       // what rows beside those from `first` to `last` may still bring
+  std::int32_t rows_short = 0;   // before another candidate counts
+  Code first = 0xffff, last = 0;
 };
 
 // Above this many features a node is judged anew each time.
@@ -60,6 +62,9 @@ class Watch {
     Ceiling& ceiling = ceilings_[feature];
     ceiling.first = standing.first;
     ceiling.last = standing.last;
+    ceiling.hessian_short = below(standing.hessian_short);
+    ceiling.rows_short = static_cast<std::int32_t>(
+        std::min<std::int64_t>(standing.rows_short, std::numeric_limits<std::int32_t>::max()));
     const bool any = gain > -std::numeric_limits<double>::infinity();
     ceiling.root = any ? above(std::sqrt(std::max(gain + worth_of_node(params, node), 0.0))) : -1;
     ceiling.reach = any ? above(1 / std::sqrt(standing.least_hessian + params.l2)) : 0;
@@ -77,10 +82,16 @@ class Watch {
       lost_ += h;
       return;
     }
+    const float gained = above(h);
     for (std::uint32_t f = 0; f < ceilings_.size(); ++f) {
+      Ceiling& ceiling = ceilings_[f];
       const Code code = code_of(f);
-      if (code >= ceilings_[f].first && code <= ceilings_[f].last) continue;
-      ceilings_[f].root = highest_.root = Ceiling::none;
+      if (code >= ceiling.first && code <= ceiling.last) continue;
+      ceiling.rows_short -= 1;
+      ceiling.hessian_short -= gained;
+      // A first missing row brings candidates of its own.
+      if (ceiling.rows_short > 0 && ceiling.hessian_short > 0 && code != missing_code) continue;
+      ceiling.root = highest_.root = Ceiling::none;
     }
   }
 

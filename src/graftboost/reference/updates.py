@@ -1,8 +1,8 @@
 """Updates: rows into and out of a model, in place (the paper's Algorithms 2 and 3, and ours).
 
-Tree by tree, the changed rows are booked along their paths; the touched nodes are checked from the
-root down; those whose split no longer passes are regrown from fresh gradients of their rows; then
-the order of growth is replayed from the gains.
+Tree by tree, the changed rows are booked along their paths. Then, tree by tree, the touched nodes are
+checked from the root down; those whose split no longer passes are regrown from fresh gradients of
+their rows; and the order of growth is replayed from the gains.
 """
 
 from __future__ import annotations
@@ -57,9 +57,8 @@ def update(
     for row_id, (x, y, weight) in added.items():
         model.rows[row_id] = model.encode(x, y, weight)
     model.set_base()
-    return sum(
-        _update_tree(model, t, set(gone), list(added), rule) for t in range(len(model.trees))
-    )
+    touched = [_book(model, t, set(gone), list(added)) for t in range(len(model.trees))]
+    return sum(_check_and_mend(model, t, nodes, rule) for t, nodes in enumerate(touched))
 
 
 def refresh(model: Model) -> None:
@@ -79,9 +78,12 @@ def refresh(model: Model) -> None:
                 )
 
 
-def _update_tree(
-    model: Model, t: int, gone: set[int], added: Sequence[int], rule: ToleranceRule
-) -> int:
+def _book(model: Model, t: int, gone: set[int], added: Sequence[int]) -> set[int]:
+    """Take rows out of a tree and put others in; return the nodes on their paths.
+
+    What an added row records follows from its leaves in the trees before, as they are with the
+    changed rows and before any node is retrained.
+    """
     tree, gradients = model.trees[t], model.gradients[t]
     touched = {i for i, node in enumerate(tree.nodes) if gone.intersection(node.rows)}
     for row_id in gone:
@@ -96,10 +98,17 @@ def _update_tree(
         for i in _path(tree, leaf):
             tree.nodes[i].rows.append(row_id)
             touched.add(i)
+    recorded = model.recorded(t)
+    for node in tree.nodes:
+        node.sums = sums_over(node.rows, recorded)
+        node.value = model.settings.leaf_value(node.sums)
+    return touched
+
+
+def _check_and_mend(model: Model, t: int, touched: set[int], rule: ToleranceRule) -> int:
     if not touched:
         return 0
     work = _TreeUpdate(model, t, rule)
-    work.count_again()
     failed = work.check(0, touched)
     if failed:
         work.join([work.regrow(i, len(work.leaf_ids_under(i)), []) for i in failed])

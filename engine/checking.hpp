@@ -1,0 +1,351 @@
+// The changed rows are booked along their paths in a tree, and the nodes there are checked.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "path_sums.hpp"
+#include "tree_work.hpp"
+
+namespace graftboost {
+
+// What is to be mended in a tree: the topmost nodes whose split does not pass, or the order of growth.
+struct Findings {
+  std::vector<NodeIndex> failed;
+  bool order = false;
+};
+
+// Trees do not depend on each other here, but one checker is not for two threads at once.
+template <class Sums>
+class TreeChecker : public TreeWork<Sums> {
+  using Base = TreeWork<Sums>;
+  using Base::at, Base::change_, Base::count, Base::count_again, Base::forest_, Base::growing_,
+      Base::kept, Base::kept_, Base::layout, Base::leaf_ids_under, Base::look_at, Base::may_split,
+      Base::never, Base::node, Base::present_gain, Base::rows_in, Base::rule_, Base::set_value,
+      Base::sibling, Base::state_, Base::t_, Base::tolerated, Base::tree_, Base::watch;
+  using typename Base::Reached;
+
+ public:
+  using Base::counts;
+
+  TreeChecker(Forest& forest, const Change& change, const ToleranceRule& rule)
+      : Base(forest, change, rule),
+        path_(forest.rows.layout),
+        codes_(forest.rows.layout.n_features()) {}
+
+  // Nodes' own sums and values. `gradients` are those that the added rows record in this tree; their
+  // leaves' values are added to `scores`.
+  void book_totals(std::size_t t, std::span<const Gradient> gradients, std::span<double> scores) {
+    look_at(t);
+    if (!state_->counted) count_sums();
+    leaf_nodes_ = tree_->leaf_nodes();
+    for (const Slot row : change_.removed) book_row_totals(leaf_of(row), row, false);
+    state_->leaf_ids.visit([&](auto* leaf_ids) {
+      using LeafId = std::remove_reference_t<decltype(*leaf_ids)>;
+      for (std::size_t i = 0; i < change_.added.size(); ++i) {
+        const Slot row = change_.added[i];
+        const bool inside = forest_.in_bag(t_, forest_.rows.ids[row]);
+        state_->recorded[row] = inside ? gradients[i] : 0;
+        const NodeIndex leaf =
+            tree_->route([&](std::uint32_t f) { return forest_.rows.code(row, f); });
+        leaf_ids[row] = static_cast<LeafId>(node(leaf).leaf);
+        if (inside) book_row_totals(leaf, row, true);
+      }
+    });
+    for (std::size_t i = 0; i < change_.added.size(); ++i) {
+      Node& leaf = node(leaf_of(change_.added[i]));
+      set_value(leaf);
+      scores[i] += leaf.value;
+    }
+  }
+
+  // After book_totals(): the candidates' sums, then the checks. Nothing if no row is in the tree.
+  std::optional<Findings> check(std::size_t t) {
+    look_at(t);
+    leaf_nodes_ = tree_->leaf_nodes();
+    touched_.assign(tree_->nodes.size(), false);
+    bool any = false;
+    const auto book = [&](Slot row, bool in) {
+      if (!forest_.in_bag(t_, forest_.rows.ids[row])) return;
+      any = true;
+      book_sums(no_node, leaf_of(row), row, in);
+    };
+    for (const Slot row : change_.removed) book(row, false);
+    for (const Slot row : change_.added) book(row, true);
+    if (!any) return std::nullopt;
+    ++counts.trees_touched;
+    findings_ = {};
+    path_.set_kept(0, node(0).sums, kept(0));
+    check_node(0, 0);
+    for (std::size_t i = 0; i < touched_.size(); ++i) {
+      if (touched_[i]) set_value(tree_->nodes[i]);
+    }
+    findings_.order = !findings_.failed.empty() || this->find_swap().leaf != no_node;
+    return std::move(findings_);
+  }
+
+  // After a refresh: the candidates' sums and the gains of all nodes.
+  void restore(std::size_t t) {
+    look_at(t);
+    if (!state_->counted) count_sums();
+  }
+
+ private:
+  // --- booking ---------------------------------------------------------------------------------
+
+  NodeIndex leaf_of(Slot row) const {
+    return state_->leaf_ids.visit([&](const auto* leaf_ids) { return leaf_nodes_[leaf_ids[row]]; });
+  }
+
+  void book_row_totals(NodeIndex leaf, Slot row, bool in) {
+    if (!forest_.in_bag(t_, forest_.rows.ids[row])) return;
+    const Totals totals = forest_.contributions_to(t_).of(row);
+    for (NodeIndex i = leaf; i != no_node; i = node(i).parent)
+      in ? node(i).sums += totals : node(i).sums -= totals;
+  }
+
+  // Into or out of the candidates' sums of the nodes from a leaf up to, and without, `top`.
+  void book_sums(NodeIndex top, NodeIndex leaf, Slot row, bool in) {
+    const Totals totals = forest_.contributions_to(t_).of(row);
+    const Sums sums(totals);
+    cells_.clear();
+    forest_.rows.for_each_cell(row, [&](std::uint32_t cell) { cells_.push_back(cell); });
+    for (std::uint32_t f = 0; in && f < codes_.size(); ++f) codes_[f] = forest_.rows.code(row, f);
+    counts.work += work_of::booked_row;
+    for (NodeIndex i = leaf; i != top; i = node(i).parent) {
+      touched_[at(i)] = true;
+      watch(i).row_changed(growing_.split, totals, in, [&](std::uint32_t f) { return codes_[f]; });
+      if (kept(i).empty()) continue;
+      counts.work += work_of::booked_cell * static_cast<double>(cells_.size());
+      Sums* histogram = kept(i).data();
+      for (const std::uint32_t cell : cells_)
+        in ? histogram[cell] += sums : histogram[cell] -= sums;
+    }
+  }
+
+  // --- checking --------------------------------------------------------------------------------
+
+  // A child's histogram is kept, or the parent's less the sibling's, or counted.
+  void enter(NodeIndex child, std::size_t depth) {
+    const Totals& sums = node(child).sums;
+    if (!kept(child).empty()) {
+      path_.set_kept(depth, sums, kept(child));
+    } else if (!kept(sibling(child)).empty()) {
+      path_.set_difference(depth, sums, kept(sibling(child)));
+    } else {
+      path_.set_counted(depth, sums, count_again(child));
+    }
+  }
+
+  Split judge(NodeIndex i, std::size_t depth, std::uint32_t feature) {
+    Standing standing;
+    counts.work += work_of::judged_cell * static_cast<double>(layout()[feature].n_codes);
+    const Totals& sums = node(i).sums;
+    const Split best = best_split_of_feature(growing_.split, layout()[feature], feature, sums,
+                                             path_.with(depth, feature), &standing);
+    if (watch(i).knows()) watch(i).judged(growing_.split, sums, feature, best.gain, standing);
+    return best;
+  }
+  double bound(NodeIndex i, std::uint32_t feature) {
+    return watch(i).bound(growing_.split, node(i).sums, feature);
+  }
+
+  void check_node(NodeIndex i, std::size_t depth) {
+    ++counts.nodes_checked;
+    counts.work += work_of::checked_node;
+    Node& here = node(i);
+    if (here.is_leaf()) {
+      find_best_of_leaf(i, depth);
+      return;
+    }
+    const bool passes = rule_.kind == ToleranceRule::Kind::rank ? rank_passes(i, depth)
+                                                                : regret_passes(i, depth);
+    if (!passes) {
+      findings_.failed.push_back(i);
+      return;
+    }
+    here.gain = present_gain(here);
+    for (const NodeIndex child : {here.left, here.right}) {
+      if (!touched_[at(child)]) continue;
+      enter_if_needed(child, depth + 1);
+      check_node(child, depth + 1);
+    }
+  }
+
+  // Few rows without a kept histogram are not counted for nothing.
+  void enter_if_needed(NodeIndex child, std::size_t depth) {
+    if (!node(child).is_leaf() || may_split(node(child))) enter(child, depth);
+  }
+
+  void find_best_of_leaf(NodeIndex i, std::size_t depth) {
+    const Split best = may_split(node(i)) ? find_best(i, depth) : Split{};
+    node(i).gain = best.gain;
+    node(i).test = best.test;
+  }
+
+  // The best candidate of all; features that cannot have it are left out.
+  Split find_best(NodeIndex i, std::size_t depth) {
+    const bool known = watch(i).knows();
+    const std::uint32_t likely = node(i).test.feature;
+    if (!known) watch(i).start(growing_.split, node(i).sums, layout().n_features());
+    Split best;
+    const auto see = [&](std::uint32_t f) {
+      const double most = known ? bound(i, f) : -never;
+      if (most < best.gain || most == never) return;
+      const Split split = judge(i, depth, f);
+      if (split.better_than(best)) best = split;
+    };
+    see(likely);
+    for (const std::uint32_t f : layout().by_offset()) {
+      if (f != likely) see(f);
+    }
+    watch(i).sum_up();
+    return best;
+  }
+
+  bool rank_passes(NodeIndex i, std::size_t depth) {
+    const double present = present_gain(node(i));
+    if (present == never) return false;
+    counts.work += work_of::judged_cell * static_cast<double>(layout().histogram_size());
+    std::int64_t ahead = 0;
+    for (const std::uint32_t f : layout().by_offset()) {
+      ahead += count_better(growing_.split, layout()[f], node(i).sums, path_.with(depth, f), present);
+    }
+    return ahead < rule_.places;
+  }
+
+  // Features whose bound is tolerated pass unseen. A better split of the same feature that sends only
+  // few rows to the other side is made: those rows move. So it is, if there is any tolerance, where
+  // the present split leaves a side too little.
+  bool regret_passes(NodeIndex i, std::size_t depth) {
+    const std::int64_t n = node(i).sums.n;
+    const std::uint32_t own = node(i).test.feature;
+    const bool known = watch(i).knows();
+    const double present = present_gain(node(i));
+    const bool is_void = present == never;
+    if (is_void && (rule_.tolerance == 0 || !may_split(node(i)))) return false;
+    if (known && tolerated(watch(i).bound(growing_.split, node(i).sums), present, 1)) return true;
+    if (!known) watch(i).start(growing_.split, node(i).sums, layout().n_features());
+    Split best_own;
+    if (is_void || !known || !tolerated(bound(i, own), present, 1)) best_own = judge(i, depth, own);
+    const double standard = is_void ? best_own.gain : present;
+    if (standard == never || !tolerated(best_own.gain, standard, n)) return false;
+    for (const std::uint32_t f : layout().by_offset()) {
+      if (f == own || (known && tolerated(bound(i, f), standard, n))) continue;
+      if (!tolerated(judge(i, depth, f).gain, standard, n)) return false;
+    }
+    watch(i).sum_up();
+    if (!(best_own.gain > present)) return true;
+    const std::int64_t n_moving = count_moving(i, depth, best_own.test);
+    if (is_void && largest_shift * n_moving > n) return false;
+    if (is_void || !tolerated(best_own.gain, present, n_moving)) {
+      shift(i, best_own.test);
+      ++counts.nodes_shifted;
+      counts.rows_shifted += n_moving;
+    }
+    return true;
+  }
+
+  // --- shifting --------------------------------------------------------------------------------
+
+  static constexpr std::int64_t largest_shift = 4;  // beyond one row in so many, regrowing is cheaper
+
+  // Rows that another test of the same feature sends to the other side.
+  std::int64_t count_moving(NodeIndex i, std::size_t depth, const Test& test) {
+    const CodeLayout::Place& place = layout()[test.feature];
+    const Sums* cells = path_.with(depth, test.feature) + place.offset;
+    std::int64_t n_moving = 0;
+    for (std::uint32_t c = 0; c < place.n_codes; ++c) {
+      const auto code = static_cast<Code>(c);
+      if (node(i).test.left(code) != test.left(code)) n_moving += Totals(cells[c]).n;
+    }
+    return n_moving;
+  }
+
+  void shift(NodeIndex top, const Test& test) {
+    const Test before = std::exchange(node(top).test, test);
+    const Reached reached = rows_in(leaf_ids_under(top));
+    state_->leaf_ids.visit([&](auto* leaf_ids) {
+      using LeafId = std::remove_reference_t<decltype(*leaf_ids)>;
+      const auto move = [&](Slot row, bool inside) {
+        const auto code = [&](std::uint32_t f) { return forest_.rows.code(row, f); };
+        if (before.left(code(test.feature)) == test.left(code(test.feature))) return;
+        const NodeIndex from = leaf_of(row), to = tree_->route(code, top);
+        leaf_ids[row] = static_cast<LeafId>(node(to).leaf);
+        if (!inside) return;
+        const Totals totals = forest_.contributions_to(t_).of(row);
+        for (NodeIndex i = from; i != top; i = node(i).parent) node(i).sums -= totals;
+        for (NodeIndex i = to; i != top; i = node(i).parent) node(i).sums += totals;
+        book_sums(top, from, row, false);
+        book_sums(top, to, row, true);
+      };
+      for (const Slot row : reached.inside) move(row, true);
+      for (const Slot row : reached.outside) move(row, false);
+    });
+  }
+
+  // --- after a refresh ---------------------------------------------------------------------------
+
+  // Slots by leaf, leaves from left to right: each node's lie together. Before rows are booked, so
+  // the removed ones still count and the added ones do not yet.
+  void count_sums() {
+    std::vector<std::vector<Slot>> of_leaf(tree_->leaf_nodes().size());
+    state_->leaf_ids.visit([&](const auto* ids) {
+      for (Slot row = 0; row < forest_.rows.size() - change_.added.size(); ++row) {
+        if (forest_.in_bag(t_, forest_.rows.ids[row])) of_leaf[ids[row]].push_back(row);
+      }
+    });
+    std::vector<Slot> slots;
+    std::vector<std::pair<std::size_t, std::size_t>> range(tree_->nodes.size());
+    const auto gather = [&](auto&& self, NodeIndex i) -> void {
+      range[at(i)].first = slots.size();
+      if (node(i).is_leaf()) {
+        const std::vector<Slot>& own = of_leaf[at(node(i).leaf)];
+        slots.insert(slots.end(), own.begin(), own.end());
+      } else {
+        self(self, node(i).left);
+        self(self, node(i).right);
+      }
+      range[at(i)].second = slots.size();
+    };
+    gather(gather, 0);
+    slots.resize(slots.size() + slots_read_ahead);
+    const auto keep = [&](NodeIndex i) {
+      const auto [begin, end] = range[at(i)];
+      kept(i) = count({slots.data() + begin, end - begin});
+    };
+    keep(0);
+    for (const Node& n : tree_->nodes) {
+      if (n.is_leaf() || (!may_split(node(n.left)) && !may_split(node(n.right)))) continue;
+      keep(node(n.left).sums.n <= node(n.right).sums.n ? n.left : n.right);
+    }
+    counts.work += work_to_grow(*tree_, 0, layout());
+    path_.set_kept(0, node(0).sums, kept(0));
+    find_gains(0, 0);
+    state_->counted = true;
+  }
+
+  void find_gains(NodeIndex i, std::size_t depth) {
+    if (node(i).is_leaf()) {
+      find_best_of_leaf(i, depth);
+      return;
+    }
+    node(i).gain = present_gain(node(i));
+    for (const NodeIndex child : {node(i).left, node(i).right}) {
+      enter_if_needed(child, depth + 1);
+      find_gains(child, depth + 1);
+    }
+  }
+
+  std::vector<NodeIndex> leaf_nodes_;
+  std::vector<bool> touched_;
+  Findings findings_;
+  PathSums<Sums> path_;
+  std::vector<Code> codes_;           // of the row that is being booked
+  std::vector<std::uint32_t> cells_;  // that it counts in
+};
+
+}  // namespace graftboost
