@@ -125,6 +125,7 @@ void archive(A& a, Feature& feature) {
 template <class A>
 void archive(A& a, Tree& tree) {
   archive(a, tree.nodes);
+  if constexpr (A::reads) tree.index_leaves();
 }
 
 template <class A>

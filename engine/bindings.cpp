@@ -287,6 +287,9 @@ NB_MODULE(_engine, m) {
       .def_ro("rows_retrained", &gb::UpdateCounts::rows_retrained)
       .def_ro("nodes_shifted", &gb::UpdateCounts::nodes_shifted)
       .def_ro("work", &gb::UpdateCounts::work)
+      .def_ro("seconds_checking", &gb::UpdateCounts::seconds_checking)
+      .def_ro("seconds_mending", &gb::UpdateCounts::seconds_mending)
+      .def_ro("seconds_refitting", &gb::UpdateCounts::seconds_refitting)
       .def_ro("rows_shifted", &gb::UpdateCounts::rows_shifted);
 
   nb::class_<gb::Forest>(m, "Forest", "The trees, the rows they hold and the online state.")

@@ -41,7 +41,6 @@ class TreeChecker : public TreeWork<Sums> {
   void book_totals(std::size_t t, std::span<const Gradient> gradients, std::span<double> scores) {
     look_at(t);
     if (!state_->counted) count_sums();
-    leaf_nodes_ = tree_->leaf_nodes();
     for (const Slot row : change_.removed) book_row_totals(leaf_of(row), row, false);
     state_->leaf_ids.visit([&](auto* leaf_ids) {
       using LeafId = std::remove_reference_t<decltype(*leaf_ids)>;
@@ -65,7 +64,6 @@ class TreeChecker : public TreeWork<Sums> {
   // After book_totals(): the candidates' sums, then the checks. Nothing if no row is in the tree.
   std::optional<Findings> check(std::size_t t) {
     look_at(t);
-    leaf_nodes_ = tree_->leaf_nodes();
     touched_.assign(tree_->nodes.size(), false);
     bool any = false;
     const auto book = [&](Slot row, bool in) {
@@ -78,12 +76,16 @@ class TreeChecker : public TreeWork<Sums> {
     if (!any) return std::nullopt;
     ++counts.trees_touched;
     findings_ = {};
+    largest_change_ = 0;
     path_.set_kept(0, node(0).sums, kept(0));
     check_node(0, 0);
     for (std::size_t i = 0; i < touched_.size(); ++i) {
       if (touched_[i]) set_value(tree_->nodes[i]);
     }
-    findings_.order = !findings_.failed.empty() || this->find_swap().leaf != no_node;
+    // Keys of nodes change by no more than the gains on their paths do.
+    state_->order_slack -= 2 * largest_change_;
+    findings_.order = !findings_.failed.empty() || (!(state_->order_slack > 0) &&
+                                                    this->find_swap().leaf != no_node);
     return std::move(findings_);
   }
 
@@ -97,7 +99,7 @@ class TreeChecker : public TreeWork<Sums> {
   // --- booking ---------------------------------------------------------------------------------
 
   NodeIndex leaf_of(Slot row) const {
-    return state_->leaf_ids.visit([&](const auto* leaf_ids) { return leaf_nodes_[leaf_ids[row]]; });
+    return state_->leaf_ids.visit([&](const auto* ids) { return tree_->leaves[ids[row]]; });
   }
 
   void book_row_totals(NodeIndex leaf, Slot row, bool in) {
@@ -117,7 +119,8 @@ class TreeChecker : public TreeWork<Sums> {
     counts.work += work_of::booked_row;
     for (NodeIndex i = leaf; i != top; i = node(i).parent) {
       touched_[at(i)] = true;
-      watch(i).row_changed(growing_.split, totals, in, [&](std::uint32_t f) { return codes_[f]; });
+      watch(i).row_changed(growing_.split, totals, in, node(i).test.feature,
+                           [&](std::uint32_t f) { return codes_[f]; });
       if (kept(i).empty()) continue;
       counts.work += work_of::booked_cell * static_cast<double>(cells_.size());
       Sums* histogram = kept(i).data();
@@ -167,7 +170,7 @@ class TreeChecker : public TreeWork<Sums> {
       findings_.failed.push_back(i);
       return;
     }
-    here.gain = present_gain(here);
+    set_gain(here, present_gain(here));
     for (const NodeIndex child : {here.left, here.right}) {
       if (!touched_[at(child)]) continue;
       enter_if_needed(child, depth + 1);
@@ -182,8 +185,13 @@ class TreeChecker : public TreeWork<Sums> {
 
   void find_best_of_leaf(NodeIndex i, std::size_t depth) {
     const Split best = may_split(node(i)) ? find_best(i, depth) : Split{};
-    node(i).gain = best.gain;
+    set_gain(node(i), best.gain);
     node(i).test = best.test;
+  }
+
+  void set_gain(Node& n, double gain) {
+    if (n.gain != gain) largest_change_ = std::max(largest_change_, std::abs(gain - n.gain));
+    n.gain = gain;
   }
 
   // The best candidate of all; features that cannot have it are left out.
@@ -227,10 +235,15 @@ class TreeChecker : public TreeWork<Sums> {
     const double present = present_gain(node(i));
     const bool is_void = present == never;
     if (is_void && (rule_.tolerance == 0 || !may_split(node(i)))) return false;
-    if (known && tolerated(watch(i).bound(growing_.split, node(i).sums), present, 1)) return true;
+    const std::int64_t n_least = watch(i).rows_to_move();
+    if (known && tolerated(watch(i).bound(growing_.split, node(i).sums), present, n_least))
+      return true;
     if (!known) watch(i).start(growing_.split, node(i).sums, layout().n_features());
     Split best_own;
-    if (is_void || !known || !tolerated(bound(i, own), present, 1)) best_own = judge(i, depth, own);
+    if (is_void || !known || !tolerated(bound(i, own), present, n_least)) {
+      best_own = judge(i, depth, own);
+      watch(i).set_margin(margin_of(layout()[own], node(i).test, path_.with(depth, own)));
+    }
     const double standard = is_void ? best_own.gain : present;
     if (standard == never || !tolerated(best_own.gain, standard, n)) return false;
     for (const std::uint32_t f : layout().by_offset()) {
@@ -243,6 +256,7 @@ class TreeChecker : public TreeWork<Sums> {
     if (is_void && largest_shift * n_moving > n) return false;
     if (is_void || !tolerated(best_own.gain, present, n_moving)) {
       shift(i, best_own.test);
+      watch(i).set_margin(margin_of(layout()[own], best_own.test, path_.with(depth, own)));
       ++counts.nodes_shifted;
       counts.rows_shifted += n_moving;
     }
@@ -292,7 +306,7 @@ class TreeChecker : public TreeWork<Sums> {
   // Slots by leaf, leaves from left to right: each node's lie together. Before rows are booked, so
   // the removed ones still count and the added ones do not yet.
   void count_sums() {
-    std::vector<std::vector<Slot>> of_leaf(tree_->leaf_nodes().size());
+    std::vector<std::vector<Slot>> of_leaf(tree_->leaves.size());
     state_->leaf_ids.visit([&](const auto* ids) {
       for (Slot row = 0; row < forest_.rows.size() - change_.added.size(); ++row) {
         if (forest_.in_bag(t_, forest_.rows.ids[row])) of_leaf[ids[row]].push_back(row);
@@ -333,16 +347,16 @@ class TreeChecker : public TreeWork<Sums> {
       find_best_of_leaf(i, depth);
       return;
     }
-    node(i).gain = present_gain(node(i));
+    set_gain(node(i), present_gain(node(i)));
     for (const NodeIndex child : {node(i).left, node(i).right}) {
       enter_if_needed(child, depth + 1);
       find_gains(child, depth + 1);
     }
   }
 
-  std::vector<NodeIndex> leaf_nodes_;
   std::vector<bool> touched_;
   Findings findings_;
+  double largest_change_ = 0;  // of a gain in the tree
   PathSums<Sums> path_;
   std::vector<Code> codes_;           // of the row that is being booked
   std::vector<std::uint32_t> cells_;  // that it counts in

@@ -232,14 +232,13 @@ std::optional<std::string> find_fault_in_tree(const Forest& forest, std::size_t 
   const Contributions contributions = forest.contributions_to(t);
   const std::string where = "tree " + std::to_string(t) + ", node ";
   std::vector<std::vector<Slot>> slots(tree.nodes.size());
-  const std::vector<NodeIndex> leaf_nodes = tree.leaf_nodes();
   for (Slot row = 0; row < forest.rows.size(); ++row) {
     const auto leaf =
         state.leaf_ids.visit([&](const auto* ids) { return static_cast<std::size_t>(ids[row]); });
-    if (leaf >= leaf_nodes.size())
+    if (leaf >= tree.leaves.size())
       return where + "of row " + std::to_string(forest.rows.ids[row]) + ": no such leaf";
     const NodeIndex reached = tree.route([&](std::uint32_t f) { return forest.rows.code(row, f); });
-    if (reached != leaf_nodes[leaf])
+    if (reached != tree.leaves[leaf])
       return where + std::to_string(reached) + ": a row there is booked in another leaf";
     if (!forest.in_bag(t, forest.rows.ids[row])) continue;
     for (NodeIndex at = reached; at != no_node;

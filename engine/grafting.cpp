@@ -22,6 +22,7 @@ class Joiner {
   void join() {
     copy_old(0, no_node);
     tree_ = std::move(joined_);
+    tree_.index_leaves();
     kept_ = std::move(joined_kept_);
     watches_ = std::move(joined_watches_);
   }

@@ -247,6 +247,11 @@ void Grower<Sums>::split_leaf(Tree& tree, NodeIndex parent, const Contributions&
   right.sums = above.sums - grown.left;
   left.gain = right.gain = Split{}.gain;
 
+  if (grown.watch.knows()) {
+    grown.watch.set_margin(
+        margin_of(rows_.layout[above.test.feature], above.test, grown.histogram.data()));
+  }
+
   // The children of the last split are searched only so that updates know their best candidates.
   const bool last = tree.n_leaves() == max_leaf_nodes_;
   if ((!may_split(left) && !may_split(right)) || (last && !params_.keep_sums)) return;
@@ -305,6 +310,7 @@ Tree Grower<Sums>::grow(const Contributions& contributions, int max_leaf_nodes) 
   for (Node& node : tree.nodes) {
     node.value = loss_.leaf_value(node.sums, params_.learning_rate, params_.split.l2);
   }
+  tree.index_leaves();
   return tree;
 }
 

@@ -105,7 +105,7 @@ class TreeMender : public TreeWork<Sums> {
     return result;
   }
 
-  void place_rows(const Graft<Sums>& g, const std::vector<Slot>& outside) {
+  void place_rows(const Graft<Sums>& g, std::span<const Slot> outside) {
     state_->leaf_ids.visit([&](auto* leaf_ids) {
       using LeafId = std::remove_reference_t<decltype(*leaf_ids)>;
       for (std::size_t i = 0; i < g.subtree.nodes.size(); ++i) {

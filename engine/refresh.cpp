@@ -72,7 +72,7 @@ void refresh(Forest& forest, int n_threads) {
     std::vector<std::vector<double>> values_before(k_trees);
     for (std::size_t k = 0; k < k_trees; ++k) {
       to[k] = forest.states[first + k].recorded.data();
-      sums.emplace_back(forest.trees[first + k].leaf_nodes().size());
+      sums.emplace_back(forest.trees[first + k].leaves.size());
       if (first != 0) values_before[k] = forest.trees[first - k_trees + k].leaf_values();
     }
     // A block of rows goes through all of an iteration while it is in cache.

@@ -361,6 +361,26 @@ double gain_of(const SplitParams& params, const Totals& node, const Totals& left
 }
 
 template <class Sums>
+Margin margin_of(const CodeLayout::Place& place, const Test& test, const Sums* histogram) {
+  const auto rows = [&](std::uint32_t code) { return Totals(histogram[place.offset + code]).n; };
+  if (place.categorical) return {rows(test.low), 0, 0};
+  Margin margin{std::numeric_limits<std::int64_t>::max()};
+  const auto see = [&](std::uint32_t code) {
+    if (rows(code) != 0) margin.rows = std::min(margin.rows, rows(code));
+  };
+  const std::uint32_t edge = std::uint32_t{test.low} + test.span;
+  std::uint32_t below = edge, above = edge + 1;
+  while (below > 0 && rows(below) == 0) --below;
+  while (above < place.n_codes && rows(above) == 0) ++above;
+  if (below > 0) see(below);
+  if (above < place.n_codes) see(above);
+  see(missing_code);
+  margin.below = static_cast<Code>(below);
+  margin.above = static_cast<Code>(above);
+  return margin;
+}
+
+template <class Sums>
 std::int64_t count_better(const SplitParams& params, const CodeLayout::Place& place,
                           const Totals& node, const Sums* histogram, double gain) {
   CountBetter count{scale_of(params, node), gain};
@@ -380,6 +400,8 @@ Split best_split_of_feature(const SplitParams& params, const CodeLayout::Place& 
                            : best_edge(params, place, feature, node, cells, standing);
 }
 
+template Margin margin_of(const CodeLayout::Place&, const Test&, const PackedSums*);
+template Margin margin_of(const CodeLayout::Place&, const Test&, const WideSums*);
 template std::int64_t count_better(const SplitParams&, const CodeLayout::Place&, const Totals&,
                                    const PackedSums*, double);
 template std::int64_t count_better(const SplitParams&, const CodeLayout::Place&, const Totals&,

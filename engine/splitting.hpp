@@ -41,6 +41,15 @@ struct Standing {
   double hessian_short = std::numeric_limits<double>::infinity();
 };
 
+// The rows next to a split: another candidate of its feature sends at least so many to the other side,
+// unless a row comes with a code between `below` and `above`.
+struct Margin {
+  std::int64_t rows = 1;
+  Code below = 0, above = 0xffff;
+};
+template <class Sums>
+Margin margin_of(const CodeLayout::Place& place, const Test& test, const Sums* histogram);
+
 // The gain of a candidate with these rows on its left; minus infinity if a side has too little
 // hessian.
 double gain_of(const SplitParams& params, const Totals& node, const Totals& left);

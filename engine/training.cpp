@@ -141,9 +141,8 @@ class Booster {
   template <class LeafId>
   void place_rows(const Tree& tree, const Grower<Sums>& grower, const std::vector<Slot>& outside,
                   LeafId* leaf_ids, double* scores, int n_threads) {
-    const std::vector<NodeIndex> leaf_nodes = tree.leaf_nodes();
-    parallel(n_threads, leaf_nodes.size(), [&](std::size_t leaf) {
-      for (const Slot row : grower.slots_of(leaf_nodes[leaf]))
+    parallel(n_threads, tree.leaves.size(), [&](std::size_t leaf) {
+      for (const Slot row : grower.slots_of(tree.leaves[leaf]))
         leaf_ids[row] = static_cast<LeafId>(leaf);
     });
     for (const Slot row : outside) {

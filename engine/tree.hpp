@@ -30,11 +30,13 @@ struct Node {
 // one. Grafts number the nodes anew, but leaf ids stay with their rows: some may go out of use.
 struct Tree {
   std::vector<Node> nodes;
+  std::vector<NodeIndex> leaves;  // by leaf id; no_node where an id is not in use
 
   std::int32_t n_leaves() const { return static_cast<std::int32_t>(nodes.size() + 1) / 2; }
-  // By leaf id; no_node, and 0, where an id is not in use.
-  std::vector<NodeIndex> leaf_nodes() const;
+  // By leaf id; 0 where an id is not in use.
   std::vector<double> leaf_values() const;
+  // To be called when the nodes are complete.
+  void index_leaves();
 
   // The leaf that a row with these codes reaches from a node; code_of(feature) gives them.
   template <class CodeOf>
@@ -89,6 +91,10 @@ struct TreeState {
   Array<Gradient> recorded;  // 0 where the row is outside the tree's subsample
   std::variant<KeptSums<PackedSums>, KeptSums<WideSums>> sums;  // per node, empty where not kept
   std::vector<Watch> watches;                                   // per node
+  // By how much splits that may be undone come before leaves that may be split: the least there was when
+  // the order of growth was last looked at, less what gains can have done since. While it is above 0
+  // there is nothing to look at.
+  double order_slack = 0;
   // False after a refresh: `sums` are to be counted again, and with them the gains of all nodes.
   bool counted = true;
 
@@ -96,6 +102,7 @@ struct TreeState {
     std::visit([](auto& kept) { for (auto& histogram : kept) histogram = {}; }, sums);
     for (Watch& watch : watches) watch.forget();
     counted = false;
+    order_slack = 0;
   }
 };
 

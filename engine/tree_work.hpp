@@ -2,9 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
-#include <iterator>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "growing.hpp"
@@ -14,15 +15,15 @@
 
 namespace graftboost {
 
-// The slots, ascending, whose leaf is one of these. Most blocks of rows have none of a few leaves,
-// which comparing them all at once finds out.
+// Writes the slots, ascending, whose leaf is one of these, and returns how many. `found` has room for all.
+// Most blocks of rows have none of a few leaves, which comparing them all at once finds out.
 template <class LeafId>
-std::vector<Slot> slots_with(const LeafId* ids, std::size_t n,
-                             const std::vector<std::int32_t>& leaves) {
+std::size_t find_slots(const LeafId* ids, std::size_t n, const std::vector<std::int32_t>& leaves,
+                       Slot* found) {
   constexpr std::size_t block = 32, few = 4;
   std::vector<std::uint8_t> wanted(std::size_t{1} << (8 * sizeof(LeafId)));
   for (const std::int32_t leaf : leaves) wanted[static_cast<std::size_t>(leaf)] = 1;
-  std::vector<Slot> found;
+  std::size_t n_found = 0;
   for (std::size_t begin = 0; begin < n; begin += block) {
     const std::size_t end = std::min(begin + block, n);
     if (leaves.size() <= few && end - begin == block) {
@@ -34,10 +35,11 @@ std::vector<Slot> slots_with(const LeafId* ids, std::size_t n,
       if (!any) continue;
     }
     for (std::size_t i = begin; i < end; ++i) {
-      if (wanted[ids[i]]) found.push_back(static_cast<Slot>(i));
+      found[n_found] = static_cast<Slot>(i);
+      n_found += wanted[ids[i]];
     }
   }
-  return found;
+  return n_found;
 }
 
 // One tree at a time, with its state, and what there is to know about its nodes.
@@ -106,22 +108,26 @@ class TreeWork {
     return ids;
   }
 
-  // The rows to be held that are in one of these leaves, those outside the subsample apart.
+  // The rows to be held that are in one of these leaves, those outside the subsample apart. Valid until
+  // the next call; `slots_read_ahead` slots past `inside` can be read.
   struct Reached {
-    std::vector<Slot> inside, outside;
+    std::span<const Slot> inside, outside;
   };
   Reached rows_in(const std::vector<std::int32_t>& leaves) {
-    counts.work += work_of::looked_up_row * static_cast<double>(forest_.rows.size());
-    const std::vector<Slot> rows = state_->leaf_ids.visit(
-        [&](const auto* ids) { return slots_with(ids, forest_.rows.size(), leaves); });
-    std::vector<Slot> held;
-    std::set_difference(rows.begin(), rows.end(), change_.removed.begin(), change_.removed.end(),
-                        std::back_inserter(held));
-    if (forest_.params.subsample >= 1) return {std::move(held), {}};
-    const auto middle = std::stable_partition(held.begin(), held.end(), [&](Slot row) {
-      return forest_.in_bag(t_, forest_.rows.ids[row]);
+    const std::size_t n = forest_.rows.size();
+    counts.work += work_of::looked_up_row * static_cast<double>(n);
+    slots_.resize(n + slots_read_ahead);
+    Slot* end = slots_.begin() + state_->leaf_ids.visit([&](const auto* ids) {
+      return find_slots(ids, n, leaves, slots_.data());
     });
-    return {{held.begin(), middle}, {middle, held.end()}};
+    end = without_removed(slots_.begin(), end);
+    Slot* middle = forest_.params.subsample >= 1
+                       ? end
+                       : std::stable_partition(slots_.begin(), end, [&](Slot row) {
+                           return forest_.in_bag(t_, forest_.rows.ids[row]);
+                         });
+    std::fill_n(end, slots_read_ahead, Slot{0});
+    return {{slots_.begin(), middle}, {middle, end}};
   }
 
   // Counted from the rows in these slots; `slots_read_ahead` slots past the end are read.
@@ -132,12 +138,7 @@ class TreeWork {
     clear_implied_cells(layout(), histogram.data());
     return histogram;
   }
-  Histogram<Sums> count_again(NodeIndex i) {
-    std::vector<Slot> slots = rows_in(leaf_ids_under(i)).inside;
-    const std::size_t n = slots.size();
-    slots.resize(n + slots_read_ahead);
-    return count({slots.data(), n});
-  }
+  Histogram<Sums> count_again(NodeIndex i) { return count(rows_in(leaf_ids_under(i)).inside); }
 
   // Best-first growth would have come to a node when all on its path had come up: with the least gain
   // on the path.
@@ -163,6 +164,7 @@ class TreeWork {
       if (found.leaf == no_node || key[i] > key[at(found.leaf)])
         found.leaf = static_cast<NodeIndex>(i);
     }
+    state_->order_slack = order_slack(key);
     if (found.leaf == no_node) return {};
     const bool full = tree_->n_leaves() >= growing_.max_leaf_nodes;
     for (std::size_t i = 0; full && i < key.size(); ++i) {
@@ -179,6 +181,38 @@ class TreeWork {
   }
 
  private:
+  double order_slack(const std::vector<double>& key) {
+    if (tree_->n_leaves() < growing_.max_leaf_nodes) return never;
+    double best = never, present = -never;
+    for (std::size_t i = 0; i < key.size(); ++i) {
+      const Node& n = tree_->nodes[i];
+      if (n.is_leaf()) {
+        best = std::max(best, key[i]);
+      } else if (node(n.left).is_leaf() && node(n.right).is_leaf()) {
+        present = std::min(present, key[i]);
+      }
+    }
+    return present - best;
+  }
+
+  // Both are ascending.
+  Slot* without_removed(Slot* begin, Slot* end) const {
+    constexpr std::size_t few = 16;
+    if (change_.removed.size() > few) {
+      const auto& removed = change_.removed;
+      auto gone = removed.begin();
+      return std::remove_if(begin, end, [&](Slot row) {
+        while (gone != removed.end() && *gone < row) ++gone;
+        return gone != removed.end() && *gone == row;
+      });
+    }
+    for (const Slot row : change_.removed) {
+      Slot* found = std::lower_bound(begin, end, row);
+      if (found != end && *found == row) end = std::copy(found + 1, end, found);
+    }
+    return end;
+  }
+
   bool order_passes(const Swap& swap, double best, double present) {
     if (rule_.kind == ToleranceRule::Kind::regret) {
       const std::int64_t n_split = swap.split == no_node ? 0 : node(swap.split).sums.n;
@@ -204,6 +238,7 @@ class TreeWork {
 
  private:
   std::vector<double> keys_;
+  Array<Slot> slots_;
 };
 
 }  // namespace graftboost

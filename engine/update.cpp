@@ -1,6 +1,7 @@
 #include "update.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,6 +26,12 @@ constexpr std::size_t trees_per_sample = 16, fewest_sampled = 6;
 // An update that is likely to take more than this share of a refit's work becomes one.
 constexpr double most_work = 0.75;
 
+using Clock = std::chrono::steady_clock;
+
+double seconds_between(Clock::time_point start, Clock::time_point end) {
+  return std::chrono::duration<double>(end - start).count();
+}
+
 // One update, tree by tree. The rows are appended but not yet vacated.
 template <class Sums>
 class Updater {
@@ -39,11 +46,11 @@ class Updater {
     for (int i = 0; i < n_threads_; ++i) {
       checkers_.push_back(std::make_unique<TreeChecker<Sums>>(forest, change, rule));
     }
-    for (const Tree& tree : forest.trees) refit_work_ += work_to_grow(tree, 0, forest.rows.layout);
   }
 
   // False if a refit is cheaper.
   bool run() {
+    const Clock::time_point start = Clock::now();
     if (!change_.added.empty()) record_added();
     std::vector<std::size_t> sample, others;
     const std::size_t n_trees = findings_.size();
@@ -51,12 +58,17 @@ class Updater {
     for (std::size_t t = 0; t < n_trees; ++t)
       (t % stride == stride / 2 ? sample : others).push_back(t);
     check(sample);
-    const double share = static_cast<double>(sample.size()) / static_cast<double>(n_trees);
-    if (work_so_far() + work_to_mend(sample) > most_work * refit_work_ * share) return false;
+    double refit_work = 0;
+    for (const std::size_t t : sample)
+      refit_work += work_to_grow(forest_.trees[t], 0, forest_.rows.layout);
+    if (work_so_far() + work_to_mend(sample) > most_work * refit_work) return false;
     check(others);
-    others.insert(others.end(), sample.begin(), sample.end());
-    if (work_to_mend(others) > most_work * refit_work_) return false;
+    refit_work *= static_cast<double>(n_trees) / static_cast<double>(sample.size());
+    if (work_to_mend(sample) + work_to_mend(others) > most_work * refit_work) return false;
+    const Clock::time_point checked = Clock::now();
     mend();
+    seconds_checking_ = seconds_between(start, checked);
+    seconds_mending_ = seconds_between(checked, Clock::now());
     return true;
   }
 
@@ -64,6 +76,8 @@ class Updater {
     UpdateCounts sum;
     for (const auto& checker : checkers_) sum += checker->counts;
     for (const auto& mender : menders_) sum += mender->counts;
+    sum.seconds_checking = seconds_checking_;
+    sum.seconds_mending = seconds_mending_;
     return sum;
   }
 
@@ -154,7 +168,7 @@ class Updater {
   int n_threads_;
   std::size_t k_trees_;
   std::vector<std::optional<Findings>> findings_;  // per tree; nothing where no row is in it
-  double refit_work_ = 0;
+  double seconds_checking_ = 0, seconds_mending_ = 0;
   std::vector<std::unique_ptr<TreeChecker<Sums>>> checkers_;  // one per thread
   std::vector<std::unique_ptr<TreeMender<Sums>>> menders_;
 };
@@ -322,7 +336,9 @@ UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const 
   if (!in_place) {
     counts = {};
     counts.refitted = true;
+    const Clock::time_point start = Clock::now();
     forest.refit(n_threads);
+    counts.seconds_refitting = seconds_between(start, Clock::now());
   }
   forest.forget_snapshot();
   return counts;

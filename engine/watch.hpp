@@ -54,6 +54,7 @@ class Watch {
     centre_ = params.l2 == 0 && h > 0 ? static_cast<double>(node.g) * params.gradient_unit / h : 0;
     drift_ = lost_ = 0;
     highest_ = Ceiling{};
+    margin_ = Margin{};
   }
 
   // A feature has been judged: its best gain, and what the judging saw.
@@ -72,10 +73,22 @@ class Watch {
     ceiling.lost = below(lost_);
   }
 
-  // A row of the node came or went.
+  // The rows next to the node's split.
+  void set_margin(const Margin& margin) { margin_ = margin; }
+  // Rows that another split of the same feature moves, at least.
+  std::int64_t rows_to_move() const { return std::max<std::int64_t>(margin_.rows, 1); }
+
+  // A row of the node, which is split by `feature`, came or went.
   template <class CodeOf>
-  void row_changed(const SplitParams& params, const Totals& row, bool in, CodeOf&& code_of) {
+  void row_changed(const SplitParams& params, const Totals& row, bool in, std::uint32_t feature,
+                   CodeOf&& code_of) {
     if (!knows()) return;
+    if (!in) {
+      margin_.rows -= 1;
+    } else if (const Code code = code_of(feature);
+               code == missing_code || (code > margin_.below && code < margin_.above)) {
+      margin_.rows = 1;
+    }
     const double h = static_cast<double>(row.h) * params.hessian_unit;
     drift_ += std::abs(static_cast<double>(row.g) * params.gradient_unit - centre_ * h);
     if (!in) {
@@ -139,6 +152,7 @@ class Watch {
   double centre_ = 0;
   double drift_ = 0, lost_ = 0;  // d and e since start()
   Ceiling highest_;
+  Margin margin_;
   Array<Ceiling> ceilings_;
 };
 
