@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -14,8 +15,18 @@ namespace graftboost {
 // Memory that is not touched costs nothing.
 inline std::size_t room_to_grow(std::size_t n_rows) { return n_rows / 64 + 64; }
 
-// Owns its memory. Elements past what was written are indeterminate. Growing goes through realloc,
-// which for large arrays moves pages, not bytes: adding a row to a model of gigabytes stays cheap.
+// Overwrites memory that is about to be given back, in a way that compilers do not leave out.
+inline void wipe(void* memory, std::size_t n_bytes) {
+  if (n_bytes == 0) return;
+  std::memset(memory, 0, n_bytes);
+  __asm__ __volatile__("" : : "r"(memory) : "memory");
+}
+
+// Owns its memory. Elements past what was written are indeterminate.
+//
+// Growing leaves no copy of the elements behind: a row that is removed later is to be nowhere. Large
+// arrays grow through realloc, which moves their pages, not bytes: adding a row to a model of gigabytes
+// stays cheap.
 template <class T>
 class Array {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -44,9 +55,7 @@ class Array {
   void resize(std::size_t size) {
     if (size > capacity_) {
       const std::size_t capacity = capacity_ == 0 ? size : size + capacity_ / 8;
-      void* moved = std::realloc(static_cast<void*>(data_), capacity * sizeof(T));
-      if (moved == nullptr) throw std::bad_alloc();
-      data_ = static_cast<T*>(moved);
+      data_ = moved(capacity);
       capacity_ = capacity;
     }
     size_ = size;
@@ -82,7 +91,28 @@ class Array {
   const T* begin() const { return data_; }
   const T* end() const { return data_ + size_; }
 
+  void wipe() {
+    if (data_ != nullptr) graftboost::wipe(data_, capacity_ * sizeof(T));
+  }
+
  private:
+  // Above this, malloc maps pages of their own for an array, whatever it has learned to do below.
+  static constexpr std::size_t least_mapped_bytes = std::size_t{64} << 20;
+
+  T* moved(std::size_t capacity) {
+    if (capacity > PTRDIFF_MAX / sizeof(T)) throw std::bad_alloc();
+    const bool mapped = capacity_ * sizeof(T) >= least_mapped_bytes;
+    void* to = mapped ? std::realloc(static_cast<void*>(data_), capacity * sizeof(T))
+                      : std::malloc(capacity * sizeof(T));
+    if (to == nullptr) throw std::bad_alloc();
+    if (!mapped && data_ != nullptr) {
+      std::memcpy(to, data_, size_ * sizeof(T));
+      graftboost::wipe(data_, size_ * sizeof(T));
+      std::free(data_);
+    }
+    return static_cast<T*>(to);
+  }
+
   T* data_ = nullptr;
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;

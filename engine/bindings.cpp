@@ -205,7 +205,7 @@ gb::UpdateCounts update(gb::Forest& forest, const std::optional<Table>& x,
                         const std::optional<Integers>& row_ids, const Integers& removed,
                         const std::vector<std::int32_t>& relabel, int n_classes,
                         const std::string& rule, double tolerance, std::int64_t places,
-                        int n_threads) {
+                        int n_threads, const std::string& removed_argument) {
   if (!forest.params.updatable) throw nb::value_error("the model is not updatable");
   const gb::ToleranceRule the_rule{
       rule == "rank" ? gb::ToleranceRule::Kind::rank : gb::ToleranceRule::Kind::regret, tolerance,
@@ -218,7 +218,8 @@ gb::UpdateCounts update(gb::Forest& forest, const std::optional<Table>& x,
                view<std::int64_t>(row_ids)};
     }
     nb::gil_scoped_release release;
-    return gb::update(forest, x ? &added : nullptr, gone, relabel, n_classes, the_rule, n_threads);
+    return gb::update(forest, x ? &added : nullptr, gone, removed_argument, relabel, n_classes,
+                      the_rule, n_threads);
   };
   return x && x->dtype() == nb::dtype<float>() ? run(float{}) : run(double{});
 }
@@ -328,15 +329,23 @@ NB_MODULE(_engine, m) {
                    [](const gb::Forest& f) { return std::const_pointer_cast<gb::BinMap>(f.bins); })
       .def_prop_ro("n_rows",
                    [](const gb::Forest& f) { return at_rest(f, [&] { return f.rows.size(); }); })
-      .def_prop_ro("n_trees", [](const gb::Forest& f) { return f.trees.size(); })
-      .def_prop_ro("n_iterations", &gb::Forest::n_iterations)
-      .def_prop_ro("trees_per_iteration", &gb::Forest::trees_per_iteration)
+      .def_prop_ro("n_trees",
+                   [](const gb::Forest& f) { return at_rest(f, [&] { return f.trees.size(); }); })
+      .def_prop_ro("n_iterations",
+                   [](const gb::Forest& f) { return at_rest(f, [&] { return f.n_iterations(); }); })
+      .def_prop_ro(
+          "trees_per_iteration",
+          [](const gb::Forest& f) { return at_rest(f, [&] { return f.trees_per_iteration(); }); })
       .def_prop_ro("updatable", [](const gb::Forest& f) { return f.params.updatable; })
       .def_prop_ro(
-          "base_scores", [](const gb::Forest& f) { return to_numpy(f.base_scores); },
+          "base_scores",
+          [](const gb::Forest& f) { return to_numpy(at_rest(f, [&] { return f.base_scores; })); },
           nb::rv_policy::automatic)
       .def_prop_ro(
-          "validation_losses", [](const gb::Forest& f) { return to_numpy(f.validation_losses); },
+          "validation_losses",
+          [](const gb::Forest& f) {
+            return to_numpy(at_rest(f, [&] { return f.validation_losses; }));
+          },
           nb::rv_policy::automatic)
       .def_prop_ro(
           "row_ids",
@@ -364,7 +373,8 @@ NB_MODULE(_engine, m) {
           "Count every stored sum again from the rows; raise RuntimeError if one differs.")
       .def("update", &update, "X"_a.none(), "y"_a.none(), "sample_weight"_a.none(),
            "row_ids"_a.none(), "removed"_a, "relabel"_a, "n_classes"_a, "rule"_a, "tolerance"_a,
-           "places"_a, "n_threads"_a, "Add and remove rows in one pass.")
+           "places"_a, "n_threads"_a, "removed_argument"_a = "row_ids",
+           "Add and remove rows in one pass.")
       .def(
           "refit",
           [](gb::Forest& f, int n_threads) {
@@ -401,6 +411,12 @@ NB_MODULE(_engine, m) {
             return to_numpy(std::move(ids));
           },
           "t"_a, "The leaf that each row is in, in a tree.")
+      .def(
+          "__deepcopy__",
+          [](const gb::Forest& f, const nb::object&) {
+            return at_rest(f, [&] { return f.copy(); });
+          },
+          "memo"_a)
       .def("__getstate__",
            [](gb::Forest& f) {
              gb::ByteWriter writer;

@@ -235,7 +235,7 @@ class TreeChecker : public TreeWork<Sums> {
     const double present = present_gain(node(i));
     const bool is_void = present == never;
     if (is_void && (rule_.tolerance == 0 || !may_split(node(i)))) return false;
-    const std::int64_t n_least = watch(i).rows_to_move();
+    const std::int64_t n_least = std::min(n, rows_per_move * watch(i).rows_to_move());
     if (known && tolerated(watch(i).bound(growing_.split, node(i).sums), present, n_least))
       return true;
     if (!known) watch(i).start(growing_.split, node(i).sums, layout().n_features());
@@ -254,7 +254,7 @@ class TreeChecker : public TreeWork<Sums> {
     if (!(best_own.gain > present)) return true;
     const std::int64_t n_moving = count_moving(i, depth, best_own.test);
     if (is_void && largest_shift * n_moving > n) return false;
-    if (is_void || !tolerated(best_own.gain, present, n_moving)) {
+    if (is_void || !tolerated(best_own.gain, present, std::min(n, rows_per_move * n_moving))) {
       shift(i, best_own.test);
       watch(i).set_margin(margin_of(layout()[own], best_own.test, path_.with(depth, own)));
       ++counts.nodes_shifted;
@@ -265,7 +265,8 @@ class TreeChecker : public TreeWork<Sums> {
 
   // --- shifting --------------------------------------------------------------------------------
 
-  static constexpr std::int64_t largest_shift = 4;  // beyond one row in so many, regrowing is cheaper
+  // To move a row costs as much as to regrow so many; beyond one row in so many, regrowing is cheaper.
+  static constexpr std::int64_t rows_per_move = 5, largest_shift = 4;
 
   // Rows that another test of the same feature sends to the other side.
   std::int64_t count_moving(NodeIndex i, std::size_t depth, const Test& test) {
@@ -282,6 +283,7 @@ class TreeChecker : public TreeWork<Sums> {
   void shift(NodeIndex top, const Test& test) {
     const Test before = std::exchange(node(top).test, test);
     const Reached reached = rows_in(leaf_ids_under(top));
+    counts.work += work_of::sided_row * static_cast<double>(reached.inside.size());
     state_->leaf_ids.visit([&](auto* leaf_ids) {
       using LeafId = std::remove_reference_t<decltype(*leaf_ids)>;
       const auto move = [&](Slot row, bool inside) {

@@ -13,25 +13,12 @@
 namespace graftboost {
 namespace {
 
-// The least power of two that is not below x > 0.
-double power_of_two_above(double x) {
-  int exponent = 0;
-  const double mantissa = std::frexp(x, &exponent);
-  return std::ldexp(1.0, mantissa == 0.5 ? exponent - 1 : exponent);
-}
-
-// Middle and extent of the targets, not mean and deviation: those would depend on the order of rows.
-void scale_targets(Loss& loss, const Array<double>& y) {
+void check_targets(std::span<const double> y) {
   const auto [least, most] = std::minmax_element(y.begin(), y.end());
-  loss.centre = *least / 2 + *most / 2;
-  double extent = *most / 2 - *least / 2;
-  if (extent == 0) extent = loss.centre != 0 ? std::abs(loss.centre) : 1;
-  loss.scale = power_of_two_above(extent / Loss::widest_target_at_fit);
-  if (loss.scale == 0 || !std::isfinite(1 / loss.scale)) {
-    throw std::invalid_argument(
-        "y: its values are too close to each other to be told apart (extent " +
-        std::to_string(extent) + "); multiply it by a large number first");
-  }
+  if (Loss{}.set_scale(*least, *most)) return;
+  throw std::invalid_argument("y: its values are too close to each other to be told apart (extent " +
+                              std::to_string(*most / 2 - *least / 2) +
+                              "); multiply it by a large number first");
 }
 
 // As fine a unit as the sums have room for: the largest weight is 2^bits of it.
@@ -67,6 +54,7 @@ std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap> bins, const Sa
   forest.loss.n_classes = n_classes;
   forest.rows.layout = CodeLayout(*forest.bins);
   forest.append(sample, n_threads);
+  if (kind == LossKind::squared) check_targets(sample.y);
   forest.set_scales();
   forest.put_on_grids(0);
   forest.base_scores = forest.loss.base_scores(forest.target_sums);
@@ -103,6 +91,7 @@ void Forest::append(const Sample<Value>& sample, int n_threads) {
   }
   if (loss.kind == LossKind::squared) {
     rows.raw_target.resize(n);
+    rows.target.resize(n);
     std::copy(sample.y.begin(), sample.y.end(), rows.raw_target.begin() + first);
   } else {
     rows.target.resize(n);
@@ -114,13 +103,18 @@ void Forest::append(const Sample<Value>& sample, int n_threads) {
   }
   if (sample.weight.empty() && rows.raw_weight.empty()) return;
   rows.raw_weight.resize(n);
+  rows.weight.resize(n);
   for (std::size_t i = 0; i < sample.x.rows; ++i) {
     rows.raw_weight[first + i] = sample.weight.empty() ? 1.0 : sample.weight[i];
   }
 }
 
 void Forest::set_scales() {
-  if (loss.kind == LossKind::squared) scale_targets(loss, rows.raw_target);
+  if (loss.kind == LossKind::squared) {
+    // If they cannot be told apart on a scale of their own, the one that they are on will do.
+    const auto [least, most] = std::minmax_element(rows.raw_target.begin(), rows.raw_target.end());
+    loss.set_scale(*least, *most);
+  }
   loss.weight_unit = 1;
   loss.least_hessian = Loss{}.least_hessian;
   if (rows.raw_weight.empty()) return;
@@ -133,11 +127,9 @@ void Forest::set_scales() {
 void Forest::put_on_grids(std::size_t first) {
   if (first == 0) target_sums = TargetSums(loss.n_classes);
   if (loss.kind == LossKind::squared) {
-    rows.target.resize(rows.size());
     for (std::size_t r = first; r < rows.size(); ++r)
       rows.target[r] = loss.target_on_grid(rows.raw_target[r]);
   }
-  rows.weight.resize(rows.raw_weight.size());
   for (std::size_t r = first; r < rows.weight.size(); ++r)
     rows.weight[r] = loss.weight_on_grid(rows.raw_weight[r]);
   for (std::size_t r = first; r < rows.size(); ++r) {
@@ -145,13 +137,38 @@ void Forest::put_on_grids(std::size_t first) {
   }
 }
 
+std::unique_ptr<Forest> Forest::copy() const {
+  auto made = std::make_unique<Forest>();
+  made->bins = bins;
+  made->loss = loss;
+  made->params = params;
+  made->rows = rows;
+  made->index = index;
+  made->target_sums = target_sums;
+  made->base_scores = base_scores;
+  made->noise = noise;
+  made->trees = trees;
+  made->states = states;
+  made->validation_losses = validation_losses;
+  return made;
+}
+
 void Forest::refit(int n_threads) {
   set_scales();
   put_on_grids(0);
   base_scores = loss.base_scores(target_sums);
   trees.clear();
-  states.clear();
+  drop_states();
   train(*this, nullptr, {}, {}, n_threads);
+}
+
+void Forest::drop_states() {
+  for (TreeState& state : states) {
+    state.recorded.wipe();
+    state.leaf_ids.narrow.wipe();
+    state.leaf_ids.wide.wipe();
+  }
+  states.clear();
 }
 
 // What a prediction needs, as of one moment.

@@ -70,9 +70,12 @@ class Forest {
                                      const Stopping& stopping, const OnIteration& on_iteration,
                                      int n_threads);
 
-  // Appends rows, without recording anything of them in the trees.
+  // Appends rows, without recording anything of them in the trees or putting their targets and weights on
+  // the grids.
   template <class Value>
   void append(const Sample<Value>& sample, int n_threads);
+
+  std::unique_ptr<Forest> copy() const;
 
   // Trains all again from the rows held: the same forest that fit() makes of them with these bins.
   void refit(int n_threads);
@@ -120,6 +123,9 @@ class Forest {
   mutable std::mutex change_lock;
   // To be called at the end of a change, with the lock held.
   void forget_snapshot();
+
+  // Forgets what rows recorded, and leaves none of it in memory.
+  void drop_states();
 
   // The scales of targets and weights, from all rows held.
   void set_scales();

@@ -86,6 +86,24 @@ double Loss::leaf_value(const Totals& sums, double learning_rate, double l2) con
   return on_leaf_grid(step * (learning_rate * class_factor()));
 }
 
+double power_of_two_above(double x) {
+  int exponent = 0;
+  const double mantissa = std::frexp(x, &exponent);
+  return std::ldexp(1.0, mantissa == 0.5 ? exponent - 1 : exponent);
+}
+
+// Middle and extent, not mean and deviation: those would depend on the order of rows.
+bool Loss::set_scale(double least_target, double most_target) {
+  const double middle = least_target / 2 + most_target / 2;
+  double extent = most_target / 2 - least_target / 2;
+  if (extent == 0) extent = middle != 0 ? std::abs(middle) : 1;
+  const double fitting = power_of_two_above(extent / widest_target_at_fit);
+  if (fitting == 0 || !std::isfinite(1 / fitting)) return false;
+  centre = middle;
+  scale = fitting;
+  return true;
+}
+
 std::int32_t Loss::target_on_grid(double y) const {
   if (kind != LossKind::squared) return static_cast<std::int32_t>(y);
   const double scaled = (y - centre) / scale;

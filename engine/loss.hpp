@@ -35,6 +35,9 @@ struct TargetSums {
   friend bool operator==(const TargetSums&, const TargetSums&) = default;
 };
 
+// The least power of two that is not below x > 0.
+double power_of_two_above(double x);
+
 // Fixed for the life of a model. Gradients of logistic and softmax lie in [-1, 1], on a grid of
 // 2^-20; squared error works on targets that were centred and scaled once, at fit, on a grid of
 // 2^-24. A row's hessian follows from its gradient, so only the gradient is recorded.
@@ -53,6 +56,9 @@ struct Loss {
   // Targets at fit lie within 4 scales of the centre; what is added later may lie 15 times further.
   static constexpr double widest_target_at_fit = 4;
   static constexpr double widest_target = 60;
+
+  // For targets between these. False, and nothing changes, if they are too close to be told apart.
+  bool set_scale(double least_target, double most_target);
 
   int trees_per_iteration() const { return kind == LossKind::softmax ? n_classes : 1; }
 

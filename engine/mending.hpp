@@ -13,8 +13,15 @@
 
 namespace graftboost {
 
-// Needs the scores that the trees before give, so these are to be mended first. One mender is not for
-// two threads at once.
+// A node that has been regrown, before it is grafted in.
+template <class Sums>
+struct Regrown {
+  Graft<Sums> graft;
+  Histogram<Sums> before;  // the node's, that ancestors still have in theirs
+};
+
+// Needs the scores that the trees before give, so these are to be mended first. Nodes of one iteration
+// can be regrown side by side, but one mender is not for two threads at once.
 template <class Sums>
 class TreeMender : public TreeWork<Sums> {
   using Base = TreeWork<Sums>;
@@ -33,17 +40,16 @@ class TreeMender : public TreeWork<Sums> {
         scores_(scores),
         grower_(forest.rows, forest.loss, growing_, n_threads) {}
 
-  void mend(std::size_t t, const std::vector<NodeIndex>& failed) {
+  // What is under a node, to as many leaves as it has. The tree itself is not changed.
+  Regrown<Sums> regrow(std::size_t t, NodeIndex i) {
     look_at(t);
-    // All histograms first: to regrow one node changes those above it, from which others follow.
-    std::vector<Histogram<Sums>> before;
-    for (const NodeIndex i : failed) before.push_back(histogram_of(i));
-    std::vector<Graft<Sums>> grafts;
-    for (std::size_t j = 0; j < failed.size(); ++j) {
-      const auto n_leaves = static_cast<int>(leaf_ids_under(failed[j]).size());
-      grafts.push_back(regrow(failed[j], before[j], n_leaves, {}));
-    }
-    if (!grafts.empty()) join(std::move(grafts));
+    return regrow(i, static_cast<int>(leaf_ids_under(i).size()), {});
+  }
+
+  // Grafts in what was regrown, and replays the order of growth.
+  void mend(std::size_t t, std::vector<Regrown<Sums>> regrown) {
+    look_at(t);
+    if (!regrown.empty()) join(std::move(regrown), {});
     for (int turn = 0; turn < growing_.max_leaf_nodes; ++turn) {
       const auto swap = this->find_swap();
       if (swap.leaf == no_node) return;
@@ -82,26 +88,26 @@ class TreeMender : public TreeWork<Sums> {
     for (std::size_t i = 0; i < slots.size(); ++i) state_->recorded[slots[i]] = own[i];
   }
 
-  // Regrows what is under a node, to so many leaves, from fresh gradients of its rows. What changes in
-  // its sums changes in those of its ancestors. `spare` are leaf ids that may be used besides its own.
-  Graft<Sums> regrow(NodeIndex top, const Histogram<Sums>& before, int n_leaves,
-                     std::vector<std::int32_t> spare) {
+  // Regrows what is under a node, to so many leaves, from fresh gradients of its rows. `spare` are leaf
+  // ids that may be used besides its own.
+  Regrown<Sums> regrow(NodeIndex top, int n_leaves, std::vector<std::int32_t> spare) {
     std::vector<std::int32_t> leaves = leaf_ids_under(top);
     const Reached reached = rows_in(leaves);
     leaves.insert(leaves.end(), spare.begin(), spare.end());
+    Regrown<Sums> result;
+    result.before = histogram_of(top);
     record_afresh(reached.inside);
     std::copy(reached.inside.begin(), reached.inside.end(), grower_.start(reached.inside.size()));
-    Graft<Sums> result;
-    result.node = top;
-    result.leaf_ids = std::move(leaves);
-    result.subtree = grower_.grow(forest_.contributions_to(t_), n_leaves);
-    place_rows(result, reached.outside);
-    result.kept = grower_.take_kept_sums();
-    result.watches = grower_.take_watches();
+    Graft<Sums>& g = result.graft;
+    g.node = top;
+    g.leaf_ids = std::move(leaves);
+    g.subtree = grower_.grow(forest_.contributions_to(t_), n_leaves);
+    place_rows(g, reached.outside);
+    g.kept = grower_.take_kept_sums();
+    g.watches = grower_.take_watches();
     ++counts.nodes_retrained;
     counts.rows_retrained += static_cast<std::int64_t>(reached.inside.size());
-    counts.work += work_to_grow(result.subtree, 0, layout());
-    book_difference(top, before, result);
+    counts.work += work_to_grow(g.subtree, 0, layout());
     return result;
   }
 
@@ -122,9 +128,11 @@ class TreeMender : public TreeWork<Sums> {
     });
   }
 
-  void book_difference(NodeIndex top, const Histogram<Sums>& before, const Graft<Sums>& g) {
-    const Totals difference = g.subtree.nodes[0].sums - node(top).sums;
-    const Histogram<Sums>& after = g.kept[0];
+  // What changed in the sums of a regrown node changes in those of its ancestors.
+  void book_difference(const Regrown<Sums>& regrown) {
+    const NodeIndex top = regrown.graft.node;
+    const Totals difference = regrown.graft.subtree.nodes[0].sums - node(top).sums;
+    const Histogram<Sums>&before = regrown.before, &after = regrown.graft.kept[0];
     for (NodeIndex i = node(top).parent; i != no_node; i = node(i).parent) {
       node(i).sums += difference;
       watch(i).forget();
@@ -137,7 +145,11 @@ class TreeMender : public TreeWork<Sums> {
   }
 
   // Grafts, and brings gains and values up to date: they follow from the sums.
-  void join(std::vector<Graft<Sums>> grafts) {
+  void join(std::vector<Regrown<Sums>> regrown, std::vector<Graft<Sums>> grafts) {
+    for (Regrown<Sums>& r : regrown) {
+      book_difference(r);
+      grafts.push_back(std::move(r.graft));
+    }
     graft(*tree_, *kept_, state_->watches, std::move(grafts));
     for (Node& n : tree_->nodes) {
       if (!n.is_leaf()) n.gain = present_gain(n);
@@ -149,8 +161,7 @@ class TreeMender : public TreeWork<Sums> {
 
   // Undoes a split, if one is given, and splits a leaf in its place.
   void swap_growth(NodeIndex leaf, NodeIndex split) {
-    const Histogram<Sums> before = histogram_of(leaf);
-    std::vector<Graft<Sums>> grafts;
+    std::vector<Graft<Sums>> undo;
     std::vector<std::int32_t> spare;
     if (split != no_node) {
       const std::int32_t stays = node(node(split).left).leaf, goes = node(node(split).right).leaf;
@@ -163,13 +174,14 @@ class TreeMender : public TreeWork<Sums> {
       Graft<Sums> undone;
       undone.node = split;
       undone.leaf_ids = {stays};
-      grafts.push_back(std::move(undone));
+      undo.push_back(std::move(undone));
       spare = {goes};
     } else {
       spare = {free_leaf_id()};
     }
-    grafts.push_back(regrow(leaf, before, 2, std::move(spare)));
-    join(std::move(grafts));
+    std::vector<Regrown<Sums>> regrown;
+    regrown.push_back(regrow(leaf, 2, std::move(spare)));
+    join(std::move(regrown), std::move(undo));
   }
 
   std::int32_t free_leaf_id() {

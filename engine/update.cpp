@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,8 +24,9 @@ constexpr double largest_change = 4;
 // Some trees are looked at first, to see what all will cost: one in so many, but not fewer than so many.
 constexpr std::size_t trees_per_sample = 16, fewest_sampled = 6;
 
-// An update that is likely to take more than this share of a refit's work becomes one.
-constexpr double most_work = 0.75;
+// An update that is likely to take more than this share of a refit's work becomes one: on the whole, or,
+// once all trees are checked, for what is left to mend.
+constexpr double most_work = 0.65, most_to_mend = 0.9;
 
 using Clock = std::chrono::steady_clock;
 
@@ -64,7 +66,7 @@ class Updater {
     if (work_so_far() + work_to_mend(sample) > most_work * refit_work) return false;
     check(others);
     refit_work *= static_cast<double>(n_trees) / static_cast<double>(sample.size());
-    if (work_to_mend(sample) + work_to_mend(others) > most_work * refit_work) return false;
+    if (work_to_mend(sample) + work_to_mend(others) > most_to_mend * refit_work) return false;
     const Clock::time_point checked = Clock::now();
     mend();
     seconds_checking_ = seconds_between(start, checked);
@@ -136,30 +138,60 @@ class Updater {
                 work_of::gathered_value * static_cast<double>(n) * static_cast<double>(t) / 2;
       }
     }
-    return work;
+    return work * work_of::mending;
   }
 
-  // In order, because scores come from the trees before; those of one iteration side by side.
+  // In order, because scores come from the trees before. All nodes of one iteration are regrown side by
+  // side, the largest first, so that threads are done at about the same time.
   void mend() {
     ScoreKeeper scores(forest_, n_threads_);
-    std::vector<std::size_t> trees;
+    for (int i = 0; i < n_threads_; ++i) {
+      menders_.push_back(
+          std::make_unique<TreeMender<Sums>>(forest_, change_, rule_, scores, n_threads_));
+    }
     for (std::size_t first = 0; first < findings_.size(); first += k_trees_) {
-      trees.clear();
+      std::vector<std::size_t> trees;
+      std::vector<std::pair<std::size_t, NodeIndex>> nodes;
       for (std::size_t t = first; t < first + k_trees_; ++t) {
-        if (findings_[t] && findings_[t]->order) trees.push_back(t);
+        if (!findings_[t] || !findings_[t]->order) continue;
+        trees.push_back(t);
+        for (const NodeIndex i : findings_[t]->failed) nodes.emplace_back(t, i);
       }
       if (trees.empty()) continue;
       scores.begin_iteration(first);
-      const std::size_t n_shares = std::min(trees.size(), checkers_.size());
-      while (menders_.size() < n_shares) {
-        menders_.push_back(
-            std::make_unique<TreeMender<Sums>>(forest_, change_, rule_, scores, n_threads_));
-      }
-      parallel(n_threads_, n_shares, [&](std::size_t u) {
-        for (std::size_t i = u; i < trees.size(); i += n_shares)
-          menders_[u]->mend(trees[i], findings_[trees[i]]->failed);
+      const auto n_rows = [&](const std::pair<std::size_t, NodeIndex>& node) {
+        return forest_.trees[node.first].nodes[static_cast<std::size_t>(node.second)].sums.n;
+      };
+      std::stable_sort(nodes.begin(), nodes.end(),
+                       [&](const auto& a, const auto& b) { return n_rows(a) > n_rows(b); });
+      std::vector<Regrown<Sums>> regrown(nodes.size());
+      with_menders(nodes.size(), [&](TreeMender<Sums>& mender, std::size_t i) {
+        regrown[i] = mender.regrow(nodes[i].first, nodes[i].second);
+      });
+      with_menders(trees.size(), [&](TreeMender<Sums>& mender, std::size_t j) {
+        std::vector<Regrown<Sums>> of_tree;
+        for (std::size_t i = 0; i < nodes.size(); ++i) {
+          if (nodes[i].first == trees[j]) of_tree.push_back(std::move(regrown[i]));
+        }
+        mender.mend(trees[j], std::move(of_tree));
       });
     }
+  }
+
+  // Calls with every number up to n, and a mender that nobody else has at the time.
+  template <class Use>
+  void with_menders(std::size_t n, Use&& use) {
+    parallel(n_threads_, n, [&](std::size_t i) {
+      std::unique_ptr<TreeMender<Sums>> mender;
+      {
+        std::lock_guard lock(menders_lock_);
+        mender = std::move(menders_.back());
+        menders_.pop_back();
+      }
+      use(*mender, i);
+      std::lock_guard lock(menders_lock_);
+      menders_.push_back(std::move(mender));
+    });
   }
 
   Forest& forest_;
@@ -170,7 +202,8 @@ class Updater {
   std::vector<std::optional<Findings>> findings_;  // per tree; nothing where no row is in it
   double seconds_checking_ = 0, seconds_mending_ = 0;
   std::vector<std::unique_ptr<TreeChecker<Sums>>> checkers_;  // one per thread
-  std::vector<std::unique_ptr<TreeMender<Sums>>> menders_;
+  std::mutex menders_lock_;
+  std::vector<std::unique_ptr<TreeMender<Sums>>> menders_;  // those that are idle
 };
 
 template <class Sums>
@@ -208,29 +241,30 @@ void restore_sums(Forest& forest, int n_threads) {
 
 namespace {
 
-std::vector<Slot> slots_of_ids(const Forest& forest, std::span<const RowId> ids) {
+std::vector<Slot> slots_of_ids(const Forest& forest, std::span<const RowId> ids,
+                               const std::string& argument) {
   std::vector<Slot> slots;
   for (const RowId id : ids) {
     const auto slot = forest.index.find(forest.rows.ids, id);
     if (!slot) {
-      throw std::invalid_argument("row_ids: the model holds no row with id " + std::to_string(id));
+      throw std::invalid_argument(argument + ": the model holds no row with id " +
+                                  std::to_string(id) + "; row_ids_ has the ids of those it holds");
     }
     slots.push_back(*slot);
   }
   std::sort(slots.begin(), slots.end());
   const auto twice = std::adjacent_find(slots.begin(), slots.end());
   if (twice != slots.end()) {
-    throw std::invalid_argument("row_ids: the id " + std::to_string(forest.rows.ids[*twice]) +
+    throw std::invalid_argument(argument + ": the id " + std::to_string(forest.rows.ids[*twice]) +
                                 " is to be removed twice; name each row once");
   }
   return slots;
 }
 
-template <class Value>
-void check_added(const Forest& forest, const Sample<Value>& added,
-                 const std::vector<Slot>& removed) {
-  std::vector<RowId> ids(added.ids.begin(), added.ids.end());
-  for (const RowId id : ids) {
+// Ids that no other row has.
+void check_added_ids(const Forest& forest, std::span<const RowId> added,
+                     const std::vector<Slot>& removed) {
+  for (const RowId id : added) {
     const auto slot = forest.index.find(forest.rows.ids, id);
     if (slot && !std::binary_search(removed.begin(), removed.end(), *slot)) {
       throw std::invalid_argument("row_ids: the model already holds a row with id " +
@@ -238,23 +272,74 @@ void check_added(const Forest& forest, const Sample<Value>& added,
                                   "; remove it in the same update, or choose another id");
     }
   }
+  std::vector<RowId> ids(added.begin(), added.end());
   std::sort(ids.begin(), ids.end());
   const auto twice = std::adjacent_find(ids.begin(), ids.end());
-  if (twice != ids.end()) {
-    throw std::invalid_argument("row_ids: the id " + std::to_string(*twice) +
-                                " is given to two rows");
-  }
-  for (const double y : added.y) forest.loss.target_on_grid(y);
-  if (!forest.rows.weight.empty()) {
-    for (const double weight : added.weight) forest.loss.weight_on_grid(weight);
+  const RowId id = twice == ids.end() ? 0 : *twice;
+  const bool found = twice != ids.end();
+  wipe(ids.data(), ids.size() * sizeof(RowId));
+  if (found) {
+    throw std::invalid_argument("row_ids: the id " + std::to_string(id) + " is given to two rows");
   }
 }
 
-// Whether the sums as they are made cannot hold the rows to come.
-bool needs_other_sums(const Forest& forest, std::size_t n_rows) {
+// Whether a refit can set a scale that holds the targets of all rows there will be.
+bool can_scale(const Forest& forest, std::span<const double> added,
+               const std::vector<Slot>& removed) {
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+  const auto see = [&](double y) { least = std::min(least, y), most = std::max(most, y); };
+  for (Slot slot = 0; slot < forest.rows.size(); ++slot) {
+    if (!std::binary_search(removed.begin(), removed.end(), slot)) see(forest.rows.raw_target[slot]);
+  }
+  for (const double y : added) see(y);
+  return Loss(forest.loss).set_scale(least, most);
+}
+
+// Targets and weights that the grids can hold: as they are, or as a refit will set them.
+template <class Value>
+void check_added_values(const Forest& forest, const Sample<Value>& added,
+                        const std::vector<Slot>& removed, bool refits) {
+  if (forest.loss.kind == LossKind::squared && !(refits && can_scale(forest, added.y, removed))) {
+    for (const double y : added.y) forest.loss.target_on_grid(y);
+  }
+  if (refits || forest.rows.weight.empty()) return;
+  for (const double weight : added.weight) forest.loss.weight_on_grid(weight);
+}
+
+template <class Value>
+void check_what_is_left(const Forest& forest, const Sample<Value>* added,
+                        const std::vector<Slot>& removed, const std::string& argument) {
+  if (forest.rows.size() + (added == nullptr ? 0 : added->x.rows) == removed.size()) {
+    throw std::invalid_argument(argument +
+                                ": these are all the rows that the model holds; a model needs at "
+                                "least one, so add rows in the same update or fit anew");
+  }
+  if (forest.rows.weight.empty()) return;
+  std::int64_t left = forest.target_sums.weight;
+  for (const Slot slot : removed) left -= forest.rows.weight[slot];
+  const bool any_added = added != nullptr && (added->weight.empty() ||
+                                              std::any_of(added->weight.begin(), added->weight.end(),
+                                                          [](double w) { return w > 0; }));
+  if (left == 0 && !any_added) {
+    throw std::invalid_argument(argument +
+                                ": all rows that would be left have weight 0; a model needs one "
+                                "that counts, so add one in the same update or fit anew");
+  }
+}
+
+// Whether the trees cannot stay: there are more classes, or many changed rows, or rows that the sums as
+// they are made cannot hold.
+template <class Value>
+bool must_refit(const Forest& forest, const Sample<Value>* added, std::size_t n_removed,
+                bool grows) {
+  const std::size_t n_added = added == nullptr ? 0 : added->x.rows;
+  const std::size_t n_rows = forest.rows.size() + n_added;
   const bool packed = std::holds_alternative<KeptSums<PackedSums>>(forest.states[0].sums);
-  return packed && (!forest.rows.raw_weight.empty() ||
-                    static_cast<std::int64_t>(n_rows) > PackedSums::most_rows);
+  const bool weighted = !forest.rows.raw_weight.empty() || (n_added != 0 && !added->weight.empty());
+  return grows ||
+         largest_change * static_cast<double>(n_removed + n_added) > static_cast<double>(n_rows) ||
+         (packed &&
+          (weighted || static_cast<std::int64_t>(n_rows) > PackedSums::most_rows));
 }
 
 void grow_classes(Forest& forest, std::span<const std::int32_t> relabel, int n_classes) {
@@ -288,23 +373,22 @@ void vacate(Forest& forest, const std::vector<Slot>& removed) {
 
 template <class Value>
 UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const RowId> removed,
-                    std::span<const std::int32_t> relabel, int n_classes, const ToleranceRule& rule,
-                    int n_threads) {
+                    const std::string& removed_argument, std::span<const std::int32_t> relabel,
+                    int n_classes, const ToleranceRule& rule, int n_threads) {
   std::lock_guard lock(forest.change_lock);
   if (!forest.index.built()) forest.index.build(forest.rows.ids);
+  const bool grows = forest.loss.kind != LossKind::squared && n_classes > forest.loss.n_classes;
   Change change;
-  change.removed = slots_of_ids(forest, removed);
-  if (added != nullptr) check_added(forest, *added, change.removed);
-  const std::size_t n_before = forest.rows.size(), n_added = added == nullptr ? 0 : added->x.rows;
-  if (n_before + n_added == change.removed.size()) {
-    throw std::invalid_argument(
-        "row_ids: these are all the rows that the model holds; a model needs at "
-        "least one, so add rows in the same update or fit anew");
+  change.removed = slots_of_ids(forest, removed, removed_argument);
+  const bool refits = must_refit(forest, added, change.removed.size(), grows);
+  if (added != nullptr) {
+    check_added_ids(forest, added->ids, change.removed);
+    check_added_values(forest, *added, change.removed, refits);
   }
+  check_what_is_left(forest, added, change.removed, removed_argument);
 
   // Nothing below is expected to fail.
   UpdateCounts counts;
-  const bool grows = forest.loss.kind != LossKind::squared && n_classes > forest.loss.n_classes;
   if (grows) grow_classes(forest, relabel, n_classes);
   for (const Slot slot : change.removed) {
     forest.index.erase(forest.rows.ids, slot);
@@ -313,16 +397,15 @@ UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const 
         -(forest.rows.weight.empty() ? 1 : std::int64_t{forest.rows.weight[slot]}));
   }
   if (added != nullptr) {
+    const std::size_t n_before = forest.rows.size();
     forest.append(*added, n_threads);
-    forest.put_on_grids(n_before);
+    if (!refits) forest.put_on_grids(n_before);
     for (std::size_t slot = n_before; slot < forest.rows.size(); ++slot) {
       change.added.push_back(static_cast<Slot>(slot));
       forest.index.insert(forest.rows.ids, static_cast<Slot>(slot));
     }
   }
-  bool in_place = !grows && !needs_other_sums(forest, forest.rows.size()) &&
-                  largest_change * static_cast<double>(change.removed.size() + n_added) <=
-                      static_cast<double>(forest.rows.size());
+  bool in_place = !refits;
   if (in_place) {
     for (TreeState& state : forest.states) {
       state.recorded.resize(forest.rows.size());
@@ -331,7 +414,7 @@ UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const 
     forest.base_scores = forest.loss.base_scores(forest.target_sums);
     in_place = update_trees(forest, change, rule, counts, n_threads);
   }
-  if (!in_place) forest.states.clear();
+  if (!in_place) forest.drop_states();
   vacate(forest, change.removed);
   if (!in_place) {
     counts = {};
@@ -345,8 +428,10 @@ UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const 
 }
 
 template UpdateCounts update(Forest&, const Sample<float>*, std::span<const RowId>,
-                             std::span<const std::int32_t>, int, const ToleranceRule&, int);
+                             const std::string&, std::span<const std::int32_t>, int,
+                             const ToleranceRule&, int);
 template UpdateCounts update(Forest&, const Sample<double>*, std::span<const RowId>,
-                             std::span<const std::int32_t>, int, const ToleranceRule&, int);
+                             const std::string&, std::span<const std::int32_t>, int,
+                             const ToleranceRule&, int);
 
 }  // namespace graftboost

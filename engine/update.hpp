@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "forest.hpp"
@@ -57,12 +58,13 @@ struct Change {
 };
 
 // Adds and removes rows in one pass; `added` may be null. If `n_classes` is more than the model has, it
-// grows to so many, and a class k that it had is called relabel[k] from then on. All that can be wrong with the arguments is found, and thrown as
-// std::invalid_argument, before anything changes.
+// grows to so many, and a class k that it had is called relabel[k] from then on. All that can be wrong
+// with the arguments is found, and thrown as std::invalid_argument, before anything changes; messages
+// call the rows to remove by the name of the caller's argument.
 template <class Value>
 UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const RowId> removed,
-                    std::span<const std::int32_t> relabel, int n_classes, const ToleranceRule& rule,
-                    int n_threads);
+                    const std::string& removed_argument, std::span<const std::int32_t> relabel,
+                    int n_classes, const ToleranceRule& rule, int n_threads);
 
 // Takes the removed rows out of every tree and puts the added rows in, retraining the nodes whose
 // split no longer passes. The removed rows stay in their slots; vacating those is the caller's next

@@ -103,19 +103,19 @@ def test_the_page_has_a_place_for_every_section() -> None:
 
 def test_one_part_of_one_data_set_and_its_options(data_folder: Path, tmp_path: Path) -> None:
     call = ["updates", "--quick", "--only", "fractions,stream", "--data", "adult"]
-    call += ["--tolerance", "0.5,1", "--draws", "3,1", "--libraries", "graftboost"]
+    call += ["--tolerance", "0.5,1.2", "--draws", "3,1", "--libraries", "graftboost"]
     assert main([*call, "--output", str(tmp_path)]) == 0
     (run,) = load_runs(tmp_path).values()  # the stream is of another data set
     assert run.command.endswith(
         "updates --data adult --libraries graftboost --only fractions,stream "
-        "--tolerance 0.5,1.0 --draws 3,1 --quick"
+        "--tolerance 0.5,1.2 --draws 3,1 --quick"
     )
     record = run.find("adult", OURS, way="remove", share=0.001, tolerance=0.5)
     assert record is not None
     assert len(record.samples["loss_refitted"]) == 3
     assert all(0 <= share <= 1 for share in record.samples["rows_retrained"])
     # The goals are about the tolerance that one gets without asking.
-    by_default = run.find("adult", OURS, way="remove", share=0.001, tolerance=1.0)
+    by_default = run.find("adult", OURS, way="remove", share=0.001, tolerance=1.2)
     measured = {goal.what: goal.measured for goal in goals({run.name: run})}
     assert measured["forgetting of 0.1%, at worst"] == pooled(by_default)
 

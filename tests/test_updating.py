@@ -193,12 +193,12 @@ def test_a_class_that_loses_all_rows():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"remove": [7, 99_999]}, "row_ids: the model holds no row with id 99999"),
-        ({"remove": [7, 7]}, "row_ids holds 7 more than once"),
-        ({"remove": [0.5]}, "row_ids has dtype float64"),
-        ({"remove": np.array([True, False])}, "row_ids is a mask of shape"),
-        ({"remove": slice(0, 10, 2)}, "row_ids is a slice with step 2"),
-        ({"remove": slice(None)}, "row_ids: these are all the rows"),
+        ({"remove": [7, 99_999]}, "remove: the model holds no row with id 99999"),
+        ({"remove": [7, 7]}, "remove holds 7 more than once"),
+        ({"remove": [0.5]}, "remove has dtype float64"),
+        ({"remove": np.array([True, False])}, "remove is a mask of shape"),
+        ({"remove": slice(0, 10, 2)}, "remove is a slice with step 2"),
+        ({"remove": slice(None)}, "remove: these are all the rows"),
         ({"y": [1]}, "y is given without X"),
         ({"X": np.zeros((1, 30)), "y": [1], "row_ids": [5]}, "row_ids: the model already holds"),
         ({"X": np.zeros((2, 30)), "y": [1, 0], "row_ids": [900, 900]}, "row_ids holds 900"),
@@ -338,6 +338,10 @@ class Updates(RuleBasedStateMachine):
     @rule()
     def refit(self):
         self.model.refit()
+
+    @rule()
+    def refresh(self):
+        self.model.refresh()
 
     @rule()
     def copy(self):

@@ -56,7 +56,7 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         subsample: float = 1.0,
         categorical_features: ArrayLike | None = "from_dtype",
         tolerance_rule: str = "regret",
-        tolerance: float = 1.0,
+        tolerance: float = 1.2,
         updatable: bool = True,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,

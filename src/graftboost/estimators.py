@@ -92,7 +92,7 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
         categorical_features: ArrayLike | None = "from_dtype",
         class_weight: Mapping[Any, float] | str | None = None,
         tolerance_rule: str = "regret",
-        tolerance: float = 1.0,
+        tolerance: float = 1.2,
         updatable: bool = True,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,

@@ -73,7 +73,7 @@ DESCRIPTIONS = """\
         category that was not seen in `fit` belongs to none of those that were.
     tolerance_rule : {"regret", "rank"}, default="regret"
         How to tell, in an update, that a split is still good enough.
-    tolerance : float, default=1.0
+    tolerance : float, default=1.2
         How much worse than the best candidate a split may become before it is grown anew.
     updatable : bool, default=True
         Whether to keep the state that updates need: five bytes or so for each row and tree.

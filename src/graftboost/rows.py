@@ -69,7 +69,15 @@ def share_dtype(first: Rows, second: Rows) -> tuple[Rows, Rows]:
 def check_target(y: Any, n_rows: int, argument: str = "y") -> NDArray[np.float64]:
     """Return the target of a regression: finite, float64, one value a row."""
     _check_missing(y, argument)
-    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name=argument)
+    try:
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name=argument)
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise ValueError(
+            f"{argument} holds text ({error}), but a regression's target is a number. Convert it "
+            "first, or use a classifier."
+        ) from error
     y = column_or_1d(y, warn=True)
     _check_length(y, n_rows, argument)
     return np.ascontiguousarray(y)
@@ -255,7 +263,10 @@ def weigh_classes(
 
 
 def check_row_ids(
-    row_ids: Any, n_rows: int, or_else: str = ", or leave row_ids out to have the rows numbered"
+    row_ids: Any,
+    n_rows: int,
+    or_else: str = ", or leave row_ids out to have the rows numbered",
+    argument: str = "row_ids",
 ) -> NDArray[np.int64] | None:
     """Return the rows' ids, or None where they are to be numbered."""
     if row_ids is None:
@@ -265,17 +276,17 @@ def check_row_ids(
         ids = ids[:, 0]
     if ids.ndim != 1:
         raise ValueError(
-            f"row_ids has shape {ids.shape}, but one id a row is expected. "
+            f"{argument} has shape {ids.shape}, but one id a row is expected. "
             f"Pass a flat list{or_else}."
         )
-    _check_length(ids, n_rows, "row_ids")
+    _check_length(ids, n_rows, argument)
     if ids.dtype.kind not in "iu":
         raise ValueError(
-            f"row_ids has dtype {ids.dtype}, but ids are 64-bit integers. Convert them{or_else}."
+            f"{argument} has dtype {ids.dtype}, but ids are 64-bit integers. Convert them{or_else}."
         )
     if ids.dtype.kind == "u" and ids.max() > np.iinfo(np.int64).max:
         raise ValueError(
-            f"row_ids holds {ids.max()}, which is too large: ids are 64-bit signed integers. "
+            f"{argument} holds {ids.max()}, which is too large: ids are 64-bit signed integers. "
             f"Give smaller ones{or_else}."
         )
     ids = np.ascontiguousarray(ids, dtype=np.int64)
@@ -283,7 +294,7 @@ def check_row_ids(
     twice = np.flatnonzero(in_order[1:] == in_order[:-1])
     if len(twice):
         raise ValueError(
-            f"row_ids holds {in_order[twice[0]]} more than once. An id names one row: make them "
+            f"{argument} holds {in_order[twice[0]]} more than once. An id names one row: make them "
             f"unique{or_else}."
         )
     return ids

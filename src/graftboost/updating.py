@@ -134,7 +134,7 @@ class Updatable(ABC):
         """
         if row_ids is None:
             raise ValueError("row_ids is None. Pass ids, a mask over row_ids_, or a slice of ids.")
-        return self.update(remove=row_ids)
+        return self._update(None, None, None, None, row_ids, "row_ids")
 
     def update(
         self,
@@ -160,24 +160,41 @@ class Updatable(ABC):
         UpdateReport
             What was done.
         """
+        return self._update(X, y, sample_weight, row_ids, remove, "remove")
+
+    def _update(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        row_ids: ArrayLike | None,
+        remove: ArrayLike | slice | None,
+        argument: str,
+    ) -> UpdateReport:
+        """Update; `argument` is what the caller calls the rows to remove."""
         start = time.perf_counter()
-        check_is_fitted(self)
-        if not self._forest.updatable:
-            raise ValueError(
-                "This model was fitted with updatable=False and holds no rows. "
-                "Fit it anew with updatable=True."
-            )
+        self._check_updatable()
         validate_parameter_constraints(
             {name: CONSTRAINTS[name] for name in UPDATE_PARAMETERS},
             {name: getattr(self, name) for name in UPDATE_PARAMETERS},
             caller_name=type(self).__name__,
         )
         with self._turn.lock:
-            removed = NO_IDS if remove is None else self._ids_to_remove(remove)
+            removed = NO_IDS if remove is None else self._ids_to_remove(remove, argument)
             rows, relabel, classes = self._rows_to_add(X, y, sample_weight, row_ids)
+            read = time.perf_counter()
             if rows is None and not len(removed):
-                return UpdateReport("in-place", NO_IDS, NO_IDS, 0, 0, 0, 0, {"total": 0.0})
-            counts = self._change(rows, removed, relabel, classes)
+                return UpdateReport(
+                    "in-place", NO_IDS, NO_IDS, 0, 0, 0, 0, 0, 0, {"total": read - start}
+                )
+            counts = self._change(rows, removed, relabel, classes, argument)
+        seconds = {"reading": read - start}
+        if counts.refitted:
+            seconds["refitting"] = counts.seconds_refitting
+        else:
+            seconds["checking"] = counts.seconds_checking
+            seconds["retraining"] = counts.seconds_mending
+        seconds["total"] = time.perf_counter() - start
         return UpdateReport(
             "refit" if counts.refitted else "in-place",
             NO_IDS if rows is None or rows.ids is None else rows.ids,
@@ -186,8 +203,18 @@ class Updatable(ABC):
             counts.nodes_checked,
             counts.nodes_retrained,
             counts.rows_retrained,
-            {"total": time.perf_counter() - start},
+            counts.nodes_shifted,
+            counts.rows_shifted,
+            seconds,
         )
+
+    def _check_updatable(self) -> None:
+        check_is_fitted(self)
+        if not self._forest.updatable:
+            raise ValueError(
+                "This model was fitted with updatable=False and holds no rows. "
+                "Fit it anew with updatable=True."
+            )
 
     def _change(
         self,
@@ -195,6 +222,7 @@ class Updatable(ABC):
         removed: NDArray[np.int64],
         relabel: list[int],
         classes: NDArray[Any] | None,
+        argument: str,
     ) -> UpdateCounts:
         """Call the engine, with all written down that follows from its success."""
         next_id = self._next_id
@@ -215,6 +243,7 @@ class Updatable(ABC):
                 float(self.tolerance),
                 max(1, math.ceil(self.tolerance * self.split_sample * self.max_bins)),
                 thread_count(self.n_jobs),
+                argument,
             )
         except Exception:
             self._next_id = next_id
@@ -258,13 +287,36 @@ class Updatable(ABC):
         self
             The estimator.
         """
-        check_is_fitted(self)
-        if not self._forest.updatable:
-            raise ValueError(
-                "This model was fitted with updatable=False and holds no rows. "
-                "Fit it anew with updatable=True."
-            )
-        self._forest.refit(thread_count(self.n_jobs))
+        self._check_updatable()
+        with self._turn.lock:
+            self._forest.refit(thread_count(self.n_jobs))
+        return self
+
+    def refresh(self) -> Self:
+        """Bring leaf values to those that the trees as they are have on the rows held.
+
+        Rows keep the gradients that they recorded while the trees before them change, so leaf
+        values drift a little from what the present rows would give. This records all gradients
+        anew, in about the time of a prediction for the rows held. Which nodes split, and where,
+        does not change. The first update afterwards counts the sums of all candidates again and
+        takes longer for it, though no longer than a refit.
+
+        Returns
+        -------
+        self
+            The estimator.
+
+        Examples
+        --------
+        >>> from graftboost import GraftBoostClassifier
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> model = GraftBoostClassifier(n_estimators=20).fit(*load_breast_cancer(return_X_y=True))
+        >>> report = model.remove(slice(0, 10))
+        >>> model.refresh().check_state()
+        """
+        self._check_updatable()
+        with self._turn.lock:
+            self._forest.refresh(thread_count(self.n_jobs))
         return self
 
     def check_state(self) -> None:
@@ -290,18 +342,18 @@ class Updatable(ABC):
         check_is_fitted(self)
         return self._forest.n_rows
 
-    def _ids_to_remove(self, remove: ArrayLike | slice) -> NDArray[np.int64]:
+    def _ids_to_remove(self, remove: ArrayLike | slice, argument: str) -> NDArray[np.int64]:
         # `row_ids_` is made anew each time it is asked for: not where ids are all that is needed.
         if isinstance(remove, slice):
             if remove.step not in (None, 1):
                 raise ValueError(
-                    f"row_ids is a slice with step {remove.step}. A slice of ids names all between "
+                    f"{argument} is a slice with step {remove.step}. A slice of ids names all between "
                     "start and stop: leave the step out, or pass the ids."
                 )
             for end in (remove.start, remove.stop):
                 if not isinstance(end, int | np.integer | None):
                     raise ValueError(
-                        f"row_ids is a slice with the end {end!r}, but ids are integers. "
+                        f"{argument} is a slice with the end {end!r}, but ids are integers. "
                         "A slice of ids goes from one integer to another, or has an open end."
                     )
             held = self.row_ids_
@@ -316,13 +368,13 @@ class Updatable(ABC):
             held = self.row_ids_
             if ids.shape != held.shape:
                 raise ValueError(
-                    f"row_ids is a mask of shape {ids.shape}, but the model holds {len(held)} "
+                    f"{argument} is a mask of shape {ids.shape}, but the model holds {len(held)} "
                     "rows. A mask has one value for each of row_ids_."
                 )
             return held[np.flatnonzero(ids)]
         if not ids.size:
             return NO_IDS
-        checked = check_row_ids(ids, len(ids), or_else="")
+        checked = check_row_ids(ids, len(ids), or_else="", argument=argument)
         assert checked is not None
         return checked
 

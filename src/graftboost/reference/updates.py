@@ -25,6 +25,7 @@ from graftboost.reference.trees import (
 )
 
 
+ROWS_PER_MOVE = 5  # to move a row costs as much as to regrow so many
 LARGEST_SHIFT = 4  # beyond one row in so many, regrowing is cheaper
 
 
@@ -33,7 +34,7 @@ class ToleranceRule:
     """When a split still passes: by its regret, or by its rank among the candidates."""
 
     kind: str = "regret"
-    tolerance: float = 1.0
+    tolerance: float = 1.2
     places: int = 1
 
 
@@ -205,7 +206,8 @@ class _TreeUpdate:
         n_moving = sums_over(moving, self.recorded).n
         if is_void and LARGEST_SHIFT * n_moving > node.sums.n:
             return False
-        if is_void or not self.tolerated(best_own, present, n_moving):
+        cost = min(node.sums.n, ROWS_PER_MOVE * n_moving)
+        if is_void or not self.tolerated(best_own, present, cost):
             node.test = test
             self.place_rows(index, touched)
             self.count_again()
