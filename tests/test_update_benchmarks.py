@@ -224,11 +224,12 @@ def test_window_slides_over_the_stream(data_folder: Path, monkeypatch: pytest.Mo
         return models[-1]
 
     monkeypatch.setattr(stream, "new_model", keep)
-    ours, untouched, theirs = stream.measure("electricity", _plan(_Prior()))
+    ours, by_default, untouched, theirs = stream.measure("electricity", _plan(_Prior()))
     last = stream.QUICK_WINDOW + stream.QUICK_STEPS * stream.STEP
     held = np.sort(models[0].row_ids_)
     assert untouched.case["untouched"]
-    assert models[1].row_ids_.max() == stream.QUICK_WINDOW - 1
+    assert by_default.case["tolerance"] < ours.case["tolerance"] == stream.TOLERANT
+    assert models[2].row_ids_.max() == stream.QUICK_WINDOW - 1
     np.testing.assert_array_equal(held, np.arange(last - stream.QUICK_WINDOW, last))
     # The first window is learned, and each step is predicted before it is learned.
     for record in (ours, theirs):
@@ -244,6 +245,7 @@ def test_window_slides_over_the_stream(data_folder: Path, monkeypatch: pytest.Mo
 
 def test_a_slow_moment_of_the_yardstick_does_not_speak_for_us() -> None:
     ours = Record("electricity", OURS, {"learn_seconds": [9.0, 1.0, 1.0, 2.0], "error": [0.2]})
+    ours.case["tolerance"] = stream.TOLERANT
     theirs = Record("electricity", YARDSTICK, {"learn_seconds": [9.0, 4.0, 4.0, 99.0]})
     _, faster, _ = stream.goals(_run_of(stream.PART, ours, theirs))
     assert faster.measured == 3.0  # three steps of 4 seconds, over 4 seconds
@@ -251,7 +253,7 @@ def test_a_slow_moment_of_the_yardstick_does_not_speak_for_us() -> None:
 
 def test_river_follows_the_stream_too(data_folder: Path) -> None:
     pytest.importorskip("river")
-    ours, _, river = stream.measure("electricity", _plan(stream.RIVER))
+    ours, *_, river = stream.measure("electricity", _plan(stream.RIVER))
     assert (ours.library, river.library) == (OURS, "river")
     assert sum(river.samples["error"]) / stream.QUICK_STEPS < 0.4
     assert "| river |" in stream.tables(_run_of(stream.PART, ours, river))
