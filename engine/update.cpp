@@ -145,10 +145,6 @@ class Updater {
   // side, the largest first, so that threads are done at about the same time.
   void mend() {
     ScoreKeeper scores(forest_, n_threads_);
-    for (int i = 0; i < n_threads_; ++i) {
-      menders_.push_back(
-          std::make_unique<TreeMender<Sums>>(forest_, change_, rule_, scores, n_threads_));
-    }
     for (std::size_t first = 0; first < findings_.size(); first += k_trees_) {
       std::vector<std::size_t> trees;
       std::vector<std::pair<std::size_t, NodeIndex>> nodes;
@@ -158,6 +154,10 @@ class Updater {
         for (const NodeIndex i : findings_[t]->failed) nodes.emplace_back(t, i);
       }
       if (trees.empty()) continue;
+      while (menders_.size() < checkers_.size()) {
+        menders_.push_back(
+            std::make_unique<TreeMender<Sums>>(forest_, change_, rule_, scores, n_threads_));
+      }
       scores.begin_iteration(first);
       const auto n_rows = [&](const std::pair<std::size_t, NodeIndex>& node) {
         return forest_.trees[node.first].nodes[static_cast<std::size_t>(node.second)].sums.n;

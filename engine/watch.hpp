@@ -31,8 +31,13 @@ struct Ceiling {
   float root = none;             // r; `none` if nothing is known, below 0 if no candidate counted
   float reach = 0;               // 1 / sqrt(m)
   float drift = 0, lost = 0;     // the node's d and e at the time
-  float hessian_short = 0;       // what rows beside those from `first` to `last` may still bring
+  float hessian_short = 0;       // what rows outside the feature's CodeRange may still bring
   std::int32_t rows_short = 0;   // before another candidate counts
+};
+
+// Codes that a row may come with and bring no candidate; see Standing. Apart from the rest, because
+// every row that comes is held against all of them, and hardly ever is outside of one.
+struct CodeRange {
   Code first = 0xffff, last = 0;
 };
 
@@ -49,7 +54,9 @@ class Watch {
   void start(const SplitParams& params, const Totals& node, std::size_t n_features) {
     if (n_features > most_watched_features) return;
     ceilings_.resize(n_features);
-    std::fill(ceilings_.begin(), ceilings_.end(), Ceiling{});
+    ceilings_.fill(Ceiling{});
+    ranges_.resize(n_features);
+    ranges_.fill(CodeRange{});
     const double h = static_cast<double>(node.h) * params.hessian_unit;
     centre_ = params.l2 == 0 && h > 0 ? static_cast<double>(node.g) * params.gradient_unit / h : 0;
     drift_ = lost_ = 0;
@@ -61,8 +68,7 @@ class Watch {
   void judged(const SplitParams& params, const Totals& node, std::uint32_t feature, double gain,
               const Standing& standing) {
     Ceiling& ceiling = ceilings_[feature];
-    ceiling.first = standing.first;
-    ceiling.last = standing.last;
+    ranges_[feature] = {standing.first, standing.last};
     ceiling.hessian_short = below(standing.hessian_short);
     ceiling.rows_short = static_cast<std::int32_t>(
         std::min<std::int64_t>(standing.rows_short, std::numeric_limits<std::int32_t>::max()));
@@ -97,9 +103,9 @@ class Watch {
     }
     const float gained = above(h);
     for (std::uint32_t f = 0; f < ceilings_.size(); ++f) {
-      Ceiling& ceiling = ceilings_[f];
       const Code code = code_of(f);
-      if (code >= ceiling.first && code <= ceiling.last) continue;
+      if (code >= ranges_[f].first && code <= ranges_[f].last) continue;
+      Ceiling& ceiling = ceilings_[f];
       ceiling.rows_short -= 1;
       ceiling.hessian_short -= gained;
       // A first missing row brings candidates of its own.
@@ -153,7 +159,8 @@ class Watch {
   double drift_ = 0, lost_ = 0;  // d and e since start()
   Ceiling highest_;
   Margin margin_;
-  Array<Ceiling> ceilings_;
+  Array<Ceiling> ceilings_;    // per feature, or empty
+  Array<CodeRange> ranges_;    // likewise
 };
 
 }  // namespace graftboost

@@ -341,10 +341,12 @@ def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _read_labels(y: Any, n_rows: int, argument: str) -> NDArray[Any]:
-    _check_missing(y, argument)
-    y = column_or_1d(y, warn=True)
+    # A flat array of integers has nothing that could be wrong but its length.
+    if not (type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biu"):
+        _check_missing(y, argument)
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name=argument)
     _check_length(y, n_rows, argument)
-    assert_all_finite(y, input_name=argument)
     return np.asarray(y)
 
 
