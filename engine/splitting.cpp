@@ -62,13 +62,17 @@ double gain_from(double score, const Scale& scale) {
 // Integer sums on the left of consecutive candidates.
 struct LeftSums {
   std::array<std::int64_t, stretch> g, h;
+  std::array<std::int64_t, 2 * stretch> packed;  // every second has the rows, in the bits of row_bits
+  std::int64_t row_bits = ~std::int64_t{0};
   std::size_t too_few = 0;  // candidates, from the first, with fewer rows than `least`
   std::size_t up_to = 0;    // candidates, from the first, with at most `most` rows
+
+  std::int64_t rows(std::size_t i) const { return packed[2 * i + 1] & row_bits; }
 };
 
 GRAFTBOOST_ALSO_AVX2
-void unpack(const std::int64_t* packed, std::size_t n, std::int64_t least, std::int64_t most,
-            LeftSums& left) {
+void unpack(std::size_t n, std::int64_t least, std::int64_t most, LeftSums& left) {
+  const std::int64_t* packed = left.packed.data();
   std::int64_t too_few = 0, up_to = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const std::int64_t second = packed[2 * i + 1], rows = second & PackedSums::most_rows;
@@ -86,12 +90,12 @@ void unpack(const std::int64_t* packed, std::size_t n, std::int64_t least, std::
 // candidates with enough of them on both sides are those from too_few to up_to.
 void add_up(const PackedSums* cells, std::size_t n, std::int64_t least, std::int64_t most,
             PackedSums& running, LeftSums& left) {
-  std::array<std::int64_t, 2 * stretch> packed;
+  left.row_bits = PackedSums::most_rows;
   for (std::size_t i = 0; i < n; ++i) {
     running += cells[i];
-    running.store(packed.data() + 2 * i);
+    running.store(left.packed.data() + 2 * i);
   }
-  unpack(packed.data(), n, least, most, left);
+  unpack(n, least, most, left);
 }
 void add_up(const WideSums* cells, std::size_t n, std::int64_t least, std::int64_t most,
             WideSums& running, LeftSums& left) {
@@ -100,6 +104,7 @@ void add_up(const WideSums* cells, std::size_t n, std::int64_t least, std::int64
     running += cells[i];
     left.g[i] = running.g;
     left.h[i] = running.h;
+    left.packed[2 * i + 1] = running.n;
     left.too_few += running.n < least;
     left.up_to += running.n <= most;
   }
@@ -227,7 +232,7 @@ void survey_edges(const Hearing& hearing, const double* scores, const LeftSums& 
     if (begin > 0) {
       survey.see_short(0, scale.least_hessian - hessian(begin - 1));
     } else if (edge(0) > 1) {
-      survey.see_short(1, 0);
+      survey.see_short(left.too_few > 0 ? hearing.least - left.rows(left.too_few - 1) : 1, 0);
     }
   }
   survey.any = true;
@@ -237,7 +242,7 @@ void survey_edges(const Hearing& hearing, const double* scores, const LeftSums& 
   if (end < n_fit) {
     survey.see_short(0, scale.least_hessian - (scale.h - hessian(end)));
   } else if (left.up_to < n) {
-    survey.see_short(1, 0);
+    survey.see_short(left.rows(left.up_to) - hearing.most, 0);
   }
 }
 
