@@ -129,7 +129,8 @@ std::unique_ptr<gb::Forest> fit_values(const Arguments& a, Listener& listener) {
   }
   nb::gil_scoped_release release;
   return gb::Forest::fit(a.bins, sample, a.kind, a.n_classes, a.params,
-                         a.x_val ? &validation : nullptr, a.stopping, std::ref(listener), a.n_threads);
+                         a.x_val ? &validation : nullptr, a.stopping, std::ref(listener),
+                         a.n_threads);
 }
 
 std::unique_ptr<gb::Forest> fit_forest(const Arguments& arguments, nb::object on_iteration) {

@@ -84,8 +84,8 @@ class TreeChecker : public TreeWork<Sums> {
     }
     // Keys of nodes change by no more than the gains on their paths do.
     state_->order_slack -= 2 * largest_change_;
-    findings_.order = !findings_.failed.empty() || (!(state_->order_slack > 0) &&
-                                                    this->find_swap().leaf != no_node);
+    findings_.order = !findings_.failed.empty() ||
+                      (!(state_->order_slack > 0) && this->find_swap().leaf != no_node);
     return std::move(findings_);
   }
 
@@ -104,6 +104,7 @@ class TreeChecker : public TreeWork<Sums> {
 
   void book_row_totals(NodeIndex leaf, Slot row, bool in) {
     if (!forest_.in_bag(t_, forest_.rows.ids[row])) return;
+    counts.work += work_of::booked_row;
     const Totals totals = forest_.contributions_to(t_).of(row);
     for (NodeIndex i = leaf; i != no_node; i = node(i).parent)
       in ? node(i).sums += totals : node(i).sums -= totals;
@@ -164,8 +165,8 @@ class TreeChecker : public TreeWork<Sums> {
       find_best_of_leaf(i, depth);
       return;
     }
-    const bool passes = rule_.kind == ToleranceRule::Kind::rank ? rank_passes(i, depth)
-                                                                : regret_passes(i, depth);
+    const bool passes =
+        rule_.kind == ToleranceRule::Kind::rank ? rank_passes(i, depth) : regret_passes(i, depth);
     if (!passes) {
       findings_.failed.push_back(i);
       return;
@@ -220,7 +221,8 @@ class TreeChecker : public TreeWork<Sums> {
     counts.work += work_of::judged_cell * static_cast<double>(layout().histogram_size());
     std::int64_t ahead = 0;
     for (const std::uint32_t f : layout().by_offset()) {
-      ahead += count_better(growing_.split, layout()[f], node(i).sums, path_.with(depth, f), present);
+      ahead +=
+          count_better(growing_.split, layout()[f], node(i).sums, path_.with(depth, f), present);
     }
     return ahead < rule_.places;
   }

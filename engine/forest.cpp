@@ -16,9 +16,9 @@ namespace {
 void check_targets(std::span<const double> y) {
   const auto [least, most] = std::minmax_element(y.begin(), y.end());
   if (Loss{}.set_scale(*least, *most)) return;
-  throw std::invalid_argument("y: its values are too close to each other to be told apart (extent " +
-                              std::to_string(*most / 2 - *least / 2) +
-                              "); multiply it by a large number first");
+  throw std::invalid_argument(
+      "y: its values are too close to each other to be told apart (extent " +
+      std::to_string(*most / 2 - *least / 2) + "); multiply it by a large number first");
 }
 
 // As fine a unit as the sums have room for: the largest weight is 2^bits of it.

@@ -94,7 +94,6 @@ void graft(Tree& tree, KeptSums<Sums>& kept, std::vector<Watch>& watches,
 
 template void graft(Tree&, KeptSums<PackedSums>&, std::vector<Watch>&,
                     std::vector<Graft<PackedSums>>);
-template void graft(Tree&, KeptSums<WideSums>&, std::vector<Watch>&,
-                    std::vector<Graft<WideSums>>);
+template void graft(Tree&, KeptSums<WideSums>&, std::vector<Watch>&, std::vector<Graft<WideSums>>);
 
 }  // namespace graftboost

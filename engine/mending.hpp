@@ -8,6 +8,7 @@
 
 #include "checking.hpp"
 #include "grafting.hpp"
+#include "parallel.hpp"
 #include "scores.hpp"
 #include "tree_work.hpp"
 
@@ -38,6 +39,7 @@ class TreeMender : public TreeWork<Sums> {
              int n_threads)
       : Base(forest, change, rule),
         scores_(scores),
+        n_threads_(n_threads),
         grower_(forest.rows, forest.loss, growing_, n_threads) {}
 
   // What is under a node, to as many leaves as it has. The tree itself is not changed.
@@ -71,8 +73,15 @@ class TreeMender : public TreeWork<Sums> {
   }
 
   void record_afresh(std::span<const Slot> slots) {
-    const std::vector<Array<double>> scores = scores_.gather(slots);
     counts.work += work_of::gathered_value * static_cast<double>(scores_.n_looked_up(slots.size()));
+    constexpr std::size_t rows_together = 2048;
+    parallel_blocks(n_threads_, slots.size(), rows_together,
+                    [&](std::size_t begin, std::size_t end) {
+                      record_block(slots.subspan(begin, end - begin));
+                    });
+  }
+  void record_block(std::span<const Slot> slots) {
+    const std::vector<Array<double>> scores = scores_.gather(slots);
     Array<std::int32_t> targets(slots.size());
     for (std::size_t i = 0; i < slots.size(); ++i) targets[i] = forest_.rows.target[slots[i]];
     std::vector<Array<Gradient>> gradients(scores.size());
@@ -192,6 +201,7 @@ class TreeMender : public TreeWork<Sums> {
   }
 
   ScoreKeeper& scores_;
+  int n_threads_;
   Grower<Sums> grower_;
 };
 

@@ -79,8 +79,7 @@ void refresh(Forest& forest, int n_threads) {
     parallel_blocks(n_threads, n, rows_together, [&](std::size_t begin, std::size_t end) {
       for (std::size_t k = 0; k < k_trees && first != 0; ++k) {
         forest.states[first - k_trees + k].leaf_ids.visit([&](const auto* leaf_ids) {
-          for (std::size_t r = begin; r < end; ++r)
-            scores[k][r] += values_before[k][leaf_ids[r]];
+          for (std::size_t r = begin; r < end; ++r) scores[k][r] += values_before[k][leaf_ids[r]];
         });
       }
       forest.loss.record(targets, from, to, begin, end);

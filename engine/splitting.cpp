@@ -62,7 +62,8 @@ double gain_from(double score, const Scale& scale) {
 // Integer sums on the left of consecutive candidates.
 struct LeftSums {
   std::array<std::int64_t, stretch> g, h;
-  std::array<std::int64_t, 2 * stretch> packed;  // every second has the rows, in the bits of row_bits
+  std::array<std::int64_t, 2 * stretch>
+      packed;  // every second has the rows, in the bits of row_bits
   std::int64_t row_bits = ~std::int64_t{0};
   std::size_t too_few = 0;  // candidates, from the first, with fewer rows than `least`
   std::size_t up_to = 0;    // candidates, from the first, with at most `most` rows

@@ -99,7 +99,11 @@ struct TreeState {
   bool counted = true;
 
   void drop_sums() {
-    std::visit([](auto& kept) { for (auto& histogram : kept) histogram = {}; }, sums);
+    std::visit(
+        [](auto& kept) {
+          for (auto& histogram : kept) histogram = {};
+        },
+        sums);
     for (Watch& watch : watches) watch.forget();
     counted = false;
     order_slack = 0;

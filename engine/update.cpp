@@ -22,11 +22,16 @@ namespace {
 constexpr double largest_change = 4;
 
 // Some trees are looked at first, to see what all will cost: one in so many, but not fewer than so many.
-constexpr std::size_t trees_per_sample = 16, fewest_sampled = 6;
+constexpr std::size_t trees_per_sample = 6, fewest_sampled = 6;
+// The more rows change, the surer a refit and the dearer the look: half as many trees from one row in so
+// many on, and so on.
+constexpr std::size_t rows_per_look = 40;
 
 // An update that is likely to take more than this share of a refit's work becomes one: on the whole, or,
 // once all trees are checked, for what is left to mend.
 constexpr double most_work = 0.65, most_to_mend = 0.9;
+// The first trees, which are looked at when rows are added, have about half as much to mend as all.
+constexpr double first_trees = 2;
 
 using Clock = std::chrono::steady_clock;
 
@@ -53,17 +58,17 @@ class Updater {
   // False if a refit is cheaper.
   bool run() {
     const Clock::time_point start = Clock::now();
-    if (!change_.added.empty()) record_added();
-    std::vector<std::size_t> sample, others;
     const std::size_t n_trees = findings_.size();
-    const std::size_t stride = std::clamp<std::size_t>(n_trees / fewest_sampled, 1, trees_per_sample);
-    for (std::size_t t = 0; t < n_trees; ++t)
-      (t % stride == stride / 2 ? sample : others).push_back(t);
+    std::vector<std::size_t> sample, others;
+    choose_sample(sample, others);
+    if (!change_.added.empty()) record_added(0, sample.back() + 1);
     check(sample);
     double refit_work = 0;
     for (const std::size_t t : sample)
       refit_work += work_to_grow(forest_.trees[t], 0, forest_.rows.layout);
-    if (work_so_far() + work_to_mend(sample) > most_work * refit_work) return false;
+    const double to_mend = work_to_mend(sample) * (change_.added.empty() ? 1 : first_trees);
+    if (work_so_far() + to_mend > most_work * refit_work) return false;
+    if (!change_.added.empty()) record_added(sample.back() + 1, n_trees);
     check(others);
     refit_work *= static_cast<double>(n_trees) / static_cast<double>(sample.size());
     if (work_to_mend(sample) + work_to_mend(others) > most_to_mend * refit_work) return false;
@@ -84,32 +89,51 @@ class Updater {
   }
 
  private:
+  // Every so many trees; but what rows record when they are added has to be found out from the first
+  // tree on, so then it is the first ones.
+  void choose_sample(std::vector<std::size_t>& sample, std::vector<std::size_t>& others) const {
+    const std::size_t n_trees = findings_.size();
+    const std::size_t n_changed = change_.added.size() + change_.removed.size();
+    const std::size_t stride =
+        std::clamp<std::size_t>(n_trees / fewest_sampled, 1, trees_per_sample) *
+        (1 + rows_per_look * n_changed / forest_.rows.size());
+    const std::size_t n_first = (n_trees / stride / k_trees_ + 1) * k_trees_;
+    for (std::size_t t = 0; t < n_trees; ++t) {
+      const bool chosen =
+          change_.added.empty() ? t % stride == std::min(stride, n_trees) / 2 : t < n_first;
+      (chosen ? sample : others).push_back(t);
+    }
+  }
+
   // What the added rows record in each tree depends on the values of their leaves in those before,
   // which follow from the rows of the leaves. What will be retrained is not known yet: like all rows,
   // the added ones keep what they recorded until their own node is.
-  void record_added() {
+  void record_added(std::size_t first_tree, std::size_t last_tree) {
     const std::size_t n = change_.added.size();
-    std::vector<Array<double>> scores(k_trees_);
-    std::vector<Array<Gradient>> gradients(k_trees_);
-    Array<std::int32_t> targets(n);
+    if (first_tree == 0) {
+      for (const Slot row : change_.added) added_targets_.push_back(forest_.rows.target[row]);
+      added_scores_.resize(k_trees_);
+      added_gradients_.resize(k_trees_);
+      for (std::size_t k = 0; k < k_trees_; ++k) {
+        added_scores_[k].resize(n);
+        added_scores_[k].fill(forest_.base_scores[k]);
+        added_gradients_[k].resize(n);
+      }
+    }
     std::vector<const double*> from;
     std::vector<Gradient*> to;
-    for (std::size_t i = 0; i < n; ++i) targets[i] = forest_.rows.target[change_.added[i]];
     for (std::size_t k = 0; k < k_trees_; ++k) {
-      scores[k].resize(n);
-      scores[k].fill(forest_.base_scores[k]);
-      gradients[k].resize(n);
-      from.push_back(scores[k].data());
-      to.push_back(gradients[k].data());
+      from.push_back(added_scores_[k].data());
+      to.push_back(added_gradients_[k].data());
     }
     // Few rows are done before a second thread has started.
     const std::size_t n_shares =
         n * k_trees_ < 64 ? 1 : std::min<std::size_t>(k_trees_, checkers_.size());
-    for (std::size_t first = 0; first < findings_.size(); first += k_trees_) {
-      forest_.loss.record({targets.data(), n}, from, to, 0, n);
+    for (std::size_t first = first_tree; first < last_tree; first += k_trees_) {
+      forest_.loss.record(added_targets_, from, to, 0, n);
       parallel(n_threads_, n_shares, [&](std::size_t u) {
         for (std::size_t k = u; k < k_trees_; k += n_shares) {
-          checkers_[u]->book_totals(first + k, {gradients[k].data(), n}, {scores[k].data(), n});
+          checkers_[u]->book_totals(first + k, {to[k], n}, {added_scores_[k].data(), n});
         }
       });
     }
@@ -201,6 +225,9 @@ class Updater {
   std::size_t k_trees_;
   std::vector<std::optional<Findings>> findings_;  // per tree; nothing where no row is in it
   double seconds_checking_ = 0, seconds_mending_ = 0;
+  std::vector<std::int32_t> added_targets_;
+  std::vector<Array<double>> added_scores_;  // before the next iteration, per tree of one
+  std::vector<Array<Gradient>> added_gradients_;
   std::vector<std::unique_ptr<TreeChecker<Sums>>> checkers_;  // one per thread
   std::mutex menders_lock_;
   std::vector<std::unique_ptr<TreeMender<Sums>>> menders_;  // those that are idle
@@ -232,9 +259,7 @@ void restore_sums(Forest& forest, int n_threads) {
   const ToleranceRule rule;
   parallel(n_threads, forest.trees.size(), [&](std::size_t t) {
     std::visit(
-        [&]<class Sums>(KeptSums<Sums>&) {
-          TreeChecker<Sums>(forest, none, rule).restore(t);
-        },
+        [&]<class Sums>(KeptSums<Sums>&) { TreeChecker<Sums>(forest, none, rule).restore(t); },
         forest.states[t].sums);
   });
 }
@@ -289,7 +314,8 @@ bool can_scale(const Forest& forest, std::span<const double> added,
   double least = std::numeric_limits<double>::infinity(), most = -least;
   const auto see = [&](double y) { least = std::min(least, y), most = std::max(most, y); };
   for (Slot slot = 0; slot < forest.rows.size(); ++slot) {
-    if (!std::binary_search(removed.begin(), removed.end(), slot)) see(forest.rows.raw_target[slot]);
+    if (!std::binary_search(removed.begin(), removed.end(), slot))
+      see(forest.rows.raw_target[slot]);
   }
   for (const double y : added) see(y);
   return Loss(forest.loss).set_scale(least, most);
@@ -317,9 +343,10 @@ void check_what_is_left(const Forest& forest, const Sample<Value>* added,
   if (forest.rows.weight.empty()) return;
   std::int64_t left = forest.target_sums.weight;
   for (const Slot slot : removed) left -= forest.rows.weight[slot];
-  const bool any_added = added != nullptr && (added->weight.empty() ||
-                                              std::any_of(added->weight.begin(), added->weight.end(),
-                                                          [](double w) { return w > 0; }));
+  const bool any_added =
+      added != nullptr &&
+      (added->weight.empty() ||
+       std::any_of(added->weight.begin(), added->weight.end(), [](double w) { return w > 0; }));
   if (left == 0 && !any_added) {
     throw std::invalid_argument(argument +
                                 ": all rows that would be left have weight 0; a model needs one "
@@ -338,8 +365,7 @@ bool must_refit(const Forest& forest, const Sample<Value>* added, std::size_t n_
   const bool weighted = !forest.rows.raw_weight.empty() || (n_added != 0 && !added->weight.empty());
   return grows ||
          largest_change * static_cast<double>(n_removed + n_added) > static_cast<double>(n_rows) ||
-         (packed &&
-          (weighted || static_cast<std::int64_t>(n_rows) > PackedSums::most_rows));
+         (packed && (weighted || static_cast<std::int64_t>(n_rows) > PackedSums::most_rows));
 }
 
 void grow_classes(Forest& forest, std::span<const std::int32_t> relabel, int n_classes) {
@@ -356,12 +382,15 @@ void grow_classes(Forest& forest, std::span<const std::int32_t> relabel, int n_c
 void vacate(Forest& forest, const std::vector<Slot>& removed) {
   if (removed.empty()) return;
   const std::size_t left = forest.rows.size() - removed.size();
-  for (Slot slot = static_cast<Slot>(left); slot < forest.rows.size(); ++slot) {
+  const bool indexed = forest.index.built();
+  for (Slot slot = static_cast<Slot>(left); indexed && slot < forest.rows.size(); ++slot) {
     if (!std::binary_search(removed.begin(), removed.end(), slot))
       forest.index.erase(forest.rows.ids, slot);
   }
   const std::vector<Rows::Move> moves = forest.rows.vacate(removed);
-  for (const Rows::Move& move : moves) forest.index.insert(forest.rows.ids, move.to);
+  for (const Rows::Move& move : moves) {
+    if (indexed) forest.index.insert(forest.rows.ids, move.to);
+  }
   for (TreeState& state : forest.states) {
     move_and_shrink(state.recorded, moves, left);
     move_and_shrink(state.leaf_ids.narrow, moves, left);
@@ -390,8 +419,10 @@ UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const 
   // Nothing below is expected to fail.
   UpdateCounts counts;
   if (grows) grow_classes(forest, relabel, n_classes);
+  if (refits)
+    forest.index = {};  // so many changes that it is quicker to build anew when it is needed
   for (const Slot slot : change.removed) {
-    forest.index.erase(forest.rows.ids, slot);
+    if (forest.index.built()) forest.index.erase(forest.rows.ids, slot);
     forest.target_sums.add(
         forest.rows.target[slot],
         -(forest.rows.weight.empty() ? 1 : std::int64_t{forest.rows.weight[slot]}));
@@ -402,7 +433,7 @@ UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const 
     if (!refits) forest.put_on_grids(n_before);
     for (std::size_t slot = n_before; slot < forest.rows.size(); ++slot) {
       change.added.push_back(static_cast<Slot>(slot));
-      forest.index.insert(forest.rows.ids, static_cast<Slot>(slot));
+      if (forest.index.built()) forest.index.insert(forest.rows.ids, static_cast<Slot>(slot));
     }
   }
   bool in_place = !refits;

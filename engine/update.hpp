@@ -36,7 +36,7 @@ struct UpdateCounts {
   std::int64_t rows_retrained = 0;
   std::int64_t nodes_shifted = 0;
   std::int64_t rows_shifted = 0;
-  double work = 0;                                            // see work.hpp
+  double work = 0;  // see work.hpp
   double seconds_checking = 0, seconds_mending = 0, seconds_refitting = 0;
 
   UpdateCounts& operator+=(const UpdateCounts& other) {

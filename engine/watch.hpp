@@ -28,11 +28,11 @@ namespace graftboost {
 struct Ceiling {
   static constexpr float none = std::numeric_limits<float>::infinity();
 
-  float root = none;             // r; `none` if nothing is known, below 0 if no candidate counted
-  float reach = 0;               // 1 / sqrt(m)
-  float drift = 0, lost = 0;     // the node's d and e at the time
-  float hessian_short = 0;       // what rows outside the feature's CodeRange may still bring
-  std::int32_t rows_short = 0;   // before another candidate counts
+  float root = none;            // r; `none` if nothing is known, below 0 if no candidate counted
+  float reach = 0;              // 1 / sqrt(m)
+  float drift = 0, lost = 0;    // the node's d and e at the time
+  float hessian_short = 0;      // what rows outside the feature's CodeRange may still bring
+  std::int32_t rows_short = 0;  // before another candidate counts
 };
 
 // Codes that a row may come with and bring no candidate; see Standing. Apart from the rest, because
@@ -151,16 +151,15 @@ class Watch {
     if (ceiling.root < 0) return -std::numeric_limits<double>::infinity();
     const double reach = ceiling.reach, root = ceiling.root + (drift_ - ceiling.drift) * reach;
     const double kept = 1 - (lost_ - ceiling.lost) * reach * reach;
-    return kept > 0 ? root * root / kept * (1 + margin)
-                    : std::numeric_limits<double>::infinity();
+    return kept > 0 ? root * root / kept * (1 + margin) : std::numeric_limits<double>::infinity();
   }
 
   double centre_ = 0;
   double drift_ = 0, lost_ = 0;  // d and e since start()
   Ceiling highest_;
   Margin margin_;
-  Array<Ceiling> ceilings_;    // per feature, or empty
-  Array<CodeRange> ranges_;    // likewise
+  Array<Ceiling> ceilings_;  // per feature, or empty
+  Array<CodeRange> ranges_;  // likewise
 };
 
 }  // namespace graftboost

@@ -10,17 +10,17 @@
 namespace graftboost {
 
 namespace work_of {
-inline constexpr double counted_cell = 0.8;   // a row's cell goes into a histogram
+inline constexpr double counted_cell = 0.8;    // a row's cell goes into a histogram
 inline constexpr double booked_cell = 1.7;     // the same for a row on its own
-inline constexpr double booked_row = 80;      // and what that takes besides
-inline constexpr double judged_cell = 2;      // made from parent and sibling, added up, judged
-inline constexpr double checked_node = 200;   // besides the judging
-inline constexpr double partitioned_row = 4;  // goes left or right
-inline constexpr double recorded_row = 15;    // gets a gradient, is placed in a leaf
+inline constexpr double booked_row = 80;       // and what that takes besides
+inline constexpr double judged_cell = 2;       // made from parent and sibling, added up, judged
+inline constexpr double checked_node = 200;    // besides the judging
+inline constexpr double partitioned_row = 4;   // goes left or right
+inline constexpr double recorded_row = 15;     // gets a gradient, is placed in a leaf
 inline constexpr double gathered_value = 0.7;  // a leaf's value goes into a row's score
-inline constexpr double looked_up_row = 0.3;  // is found to be in a node or not
-inline constexpr double sided_row = 3;        // is found to be on one side of two tests or not
-inline constexpr double mending = 1.3;        // pieces of trees, with less for threads to share
+inline constexpr double looked_up_row = 0.3;   // is found to be in a node or not
+inline constexpr double sided_row = 3;         // is found to be on one side of two tests or not
+inline constexpr double mending = 1.3;         // pieces of trees, with less for threads to share
 }  // namespace work_of
 
 // To grow a tree, or part of one, of this shape: of every two children the smaller is counted.

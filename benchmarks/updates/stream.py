@@ -25,8 +25,8 @@ STEP = 250
 QUICK_STEPS = 3
 STRETCHES = 5  # in which the table shows the error over time
 
-# In a stream all rows leave in the end, so there is nothing that would have to be forgotten at once,
-# and a model that changes its structure less follows the drift better.
+# In a stream all rows leave in the end, so nothing has to be forgotten at once, and a model that
+# changes its structure less follows the drift better.
 TOLERANT = 1000.0
 
 
@@ -250,8 +250,16 @@ def goals(run: Run | None) -> list[Goal]:
     faster = {DATA: _faster(ours, theirs)}
     return [
         Goal("stream (tolerance 1000): error above LightGBM's retrains", 0.005, above, points),
-        Goal("stream (tolerance 1000): times faster than LightGBM's retrains", 4.0, faster, fold, least=True),
-        Goal("stream (tolerance 1000): error above river's adaptive forest", 0.0, above_river, points),
+        Goal(
+            "stream (tolerance 1000): times faster than LightGBM's retrains",
+            4.0,
+            faster,
+            fold,
+            least=True,
+        ),
+        Goal(
+            "stream (tolerance 1000): error above river's adaptive forest", 0.0, above_river, points
+        ),
     ]
 
 

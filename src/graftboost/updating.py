@@ -347,8 +347,8 @@ class Updatable(ABC):
         if isinstance(remove, slice):
             if remove.step not in (None, 1):
                 raise ValueError(
-                    f"{argument} is a slice with step {remove.step}. A slice of ids names all between "
-                    "start and stop: leave the step out, or pass the ids."
+                    f"{argument} is a slice with step {remove.step}. A slice of ids names all "
+                    "between start and stop: leave the step out, or pass the ids."
                 )
             for end in (remove.start, remove.stop):
                 if not isinstance(end, int | np.integer | None):

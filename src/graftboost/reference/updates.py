@@ -1,8 +1,8 @@
 """Updates: rows into and out of a model, in place (the paper's Algorithms 2 and 3, and ours).
 
-Tree by tree, the changed rows are booked along their paths. Then, tree by tree, the touched nodes are
-checked from the root down; those whose split no longer passes are regrown from fresh gradients of
-their rows; and the order of growth is replayed from the gains.
+Tree by tree, the changed rows are booked along their paths. Then, tree by tree, the touched nodes
+are checked from the root down; those whose split no longer passes are regrown from fresh gradients
+of their rows; and the order of growth is replayed from the gains.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from graftboost.reference.trees import (
     grow,
     sums_over,
 )
-
 
 ROWS_PER_MOVE = 5  # to move a row costs as much as to regrow so many
 LARGEST_SHIFT = 4  # beyond one row in so many, regrowing is cheaper
