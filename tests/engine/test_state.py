@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from graftboost.reference import Loss
 
-from .making import fit_forest, make_data, trees
+from .making import fit_forest, make_data, trees, update_forest
 
 LOSSES = ["logistic", "softmax", "squared"]
 
@@ -155,3 +155,22 @@ def test_on_iteration_may_stop_or_raise() -> None:
 
     with pytest.raises(KeyError, match="stop"):
         fit_forest(data, on_iteration=fail)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "softmax", "squared"])
+def test_what_bounds_save_decides_nothing(loss: str) -> None:
+    """A copy through bytes has lost the bounds, and yet goes the same way."""
+    data = make_data(3, loss, n_rows=600, missing=True, categories=True)
+    held, free = data.take(np.arange(500)), data.take(np.arange(500, 600))
+    rng = np.random.default_rng(0)
+    for share in (1, 5, 15, 40):
+        forest = fit_forest(held, n_estimators=8, max_leaf_nodes=12)
+        for turn in range(3):
+            copied = pickle.loads(pickle.dumps(forest))
+            out = rng.choice(forest.row_ids, share, replace=False)
+            into = free.take(np.arange(turn * 5, turn * 5 + 5))
+            first = update_forest(forest, into, out, "regret", 1.2, 1)
+            second = update_forest(copied, into, out, "regret", 1.2, 1)
+            assert first.refitted == second.refitted
+            assert first.nodes_retrained == second.nodes_retrained
+            assert trees(forest) == trees(copied)
