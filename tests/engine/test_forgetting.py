@@ -149,3 +149,37 @@ def test_memory_shows_no_removed_row(loss: str, tolerance: float, row: int) -> N
         planted, 0
     )
     forest.check_state(n_threads=1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="maps all there is")
+@pytest.mark.parametrize("n_fitted", [60, 3_000])
+@pytest.mark.parametrize("added", [False, True])
+def test_memory_shows_no_row_that_moved_before_it_was_removed(n_fitted: int, added: bool) -> None:
+    """Arrays grow when rows are added, and what they leave behind is overwritten too."""
+    data = make_data(0, "squared", n_rows=n_fitted + 5, weighted=True)
+    data.weight[0] = data.weight.max() + 1
+    held, into = data.take(np.arange(n_fitted)), data.take(np.arange(n_fitted, n_fitted + 5))
+    target = into if added else held
+    planted = {
+        "id": (Secret.make(0x0123), target.ids),
+        "weight": (Secret.make(0x3FF1), target.weight),
+        "target": (Secret.make(0x4021), target.y),
+    }
+    for secret, values in planted.values():
+        secret.write(values[2:3])
+    forest = fit_forest(held)
+    update_forest(forest, into, np.empty(0, dtype=np.int64), tolerance=1e12)
+    for _, values in planted.values():
+        values[:] = 0
+    assert {name: secret.places() for name, (secret, _) in planted.items()} == dict.fromkeys(
+        planted, 1
+    )  # the engine's own
+    gone = np.zeros(1, dtype=np.int64)
+    planted["id"][0].write(gone)
+    update_forest(forest, data.take(np.arange(0)), gone, tolerance=1e12)
+    gone[:] = 0
+    assert {name: secret.places() for name, (secret, _) in planted.items()} == dict.fromkeys(
+        planted, 0
+    )
+    forest.check_state(n_threads=1)
