@@ -28,17 +28,18 @@ namespace graftboost {
 struct Ceiling {
   static constexpr float none = std::numeric_limits<float>::infinity();
 
-  float root = none;            // r; `none` if nothing is known, below 0 if no candidate counted
-  float reach = 0;              // 1 / sqrt(m)
-  float drift = 0, lost = 0;    // the node's d and e at the time
-  float hessian_short = 0;      // what rows outside the feature's CodeRange may still bring
-  std::int32_t rows_short = 0;  // before another candidate counts
+  float root = none;          // r; `none` if nothing is known, below 0 if no candidate counted
+  float reach = 0;            // 1 / sqrt(m)
+  float drift = 0, lost = 0;  // the node's d and e at the time
 };
 
-// Codes that a row may come with and bring no candidate; see Standing. Apart from the rest, because
-// every row that comes is held against all of them, and hardly ever is outside of one.
-struct CodeRange {
+// What rows may still come before a candidate of the feature counts that does not: any with a code from
+// `first` to `last`, of others so many and with so much hessian. Apart from the rest, because every row
+// that comes is held against all of them.
+struct Guard {
   Code first = 0xffff, last = 0;
+  std::int32_t rows_short = 0;
+  float hessian_short = 0;
 };
 
 // Above this many features a node is judged anew each time.
@@ -55,8 +56,8 @@ class Watch {
     if (n_features > most_watched_features) return;
     ceilings_.resize(n_features);
     ceilings_.fill(Ceiling{});
-    ranges_.resize(n_features);
-    ranges_.fill(CodeRange{});
+    guards_.resize(n_features);
+    guards_.fill(Guard{});
     const double h = static_cast<double>(node.h) * params.hessian_unit;
     centre_ = params.l2 == 0 && h > 0 ? static_cast<double>(node.g) * params.gradient_unit / h : 0;
     drift_ = lost_ = 0;
@@ -68,10 +69,10 @@ class Watch {
   void judged(const SplitParams& params, const Totals& node, std::uint32_t feature, double gain,
               const Standing& standing) {
     Ceiling& ceiling = ceilings_[feature];
-    ranges_[feature] = {standing.first, standing.last};
-    ceiling.hessian_short = below(standing.hessian_short);
-    ceiling.rows_short = static_cast<std::int32_t>(
-        std::min<std::int64_t>(standing.rows_short, std::numeric_limits<std::int32_t>::max()));
+    constexpr std::int64_t many = std::numeric_limits<std::int32_t>::max();
+    guards_[feature] = {standing.first, standing.last,
+                        static_cast<std::int32_t>(std::min(standing.rows_short, many)),
+                        below(standing.hessian_short)};
     const bool any = gain > -std::numeric_limits<double>::infinity();
     ceiling.root = any ? above(std::sqrt(std::max(gain + worth_of_node(params, node), 0.0))) : -1;
     ceiling.reach = any ? above(1 / std::sqrt(standing.least_hessian + params.l2)) : 0;
@@ -102,15 +103,15 @@ class Watch {
       return;
     }
     const float gained = above(h);
-    for (std::uint32_t f = 0; f < ceilings_.size(); ++f) {
+    for (std::uint32_t f = 0; f < guards_.size(); ++f) {
+      Guard& guard = guards_[f];
       const Code code = code_of(f);
-      if (code >= ranges_[f].first && code <= ranges_[f].last) continue;
-      Ceiling& ceiling = ceilings_[f];
-      ceiling.rows_short -= 1;
-      ceiling.hessian_short -= gained;
+      if (code >= guard.first && code <= guard.last) continue;
+      guard.rows_short -= 1;
+      guard.hessian_short -= gained;
       // A first missing row brings candidates of its own.
-      if (ceiling.rows_short > 0 && ceiling.hessian_short > 0 && code != missing_code) continue;
-      ceiling.root = highest_.root = Ceiling::none;
+      if (guard.rows_short > 0 && guard.hessian_short > 0 && code != missing_code) continue;
+      ceilings_[f].root = highest_.root = Ceiling::none;
     }
   }
 
@@ -159,7 +160,7 @@ class Watch {
   Ceiling highest_;
   Margin margin_;
   Array<Ceiling> ceilings_;  // per feature, or empty
-  Array<CodeRange> ranges_;  // likewise
+  Array<Guard> guards_;      // likewise
 };
 
 }  // namespace graftboost
