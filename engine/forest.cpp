@@ -158,16 +158,17 @@ void Forest::refit(int n_threads) {
   put_on_grids(0);
   base_scores = loss.base_scores(target_sums);
   trees.clear();
-  drop_states();
+  drop_states(n_threads);
   train(*this, nullptr, {}, {}, n_threads);
 }
 
-void Forest::drop_states() {
-  for (TreeState& state : states) {
-    state.recorded.wipe();
-    state.leaf_ids.narrow.wipe();
-    state.leaf_ids.wide.wipe();
-  }
+void Forest::drop_states(int n_threads) {
+  parallel(n_threads, states.size(), [&](std::size_t t) {
+    states[t].recorded.wipe();
+    states[t].leaf_ids.narrow.wipe();
+    states[t].leaf_ids.wide.wipe();
+    states[t] = {};
+  });
   states.clear();
 }
 

@@ -125,7 +125,7 @@ class Forest {
   void forget_snapshot();
 
   // Forgets what rows recorded, and leaves none of it in memory.
-  void drop_states();
+  void drop_states(int n_threads);
 
   // The scales of targets and weights, from all rows held.
   void set_scales();

@@ -198,9 +198,13 @@ std::vector<Rows::Move> Rows::vacate(const std::vector<Slot>& removed) {
     if (slot < left) moves.push_back({0, slot});
   }
   auto move = moves.begin();
+  auto gone = std::lower_bound(removed.begin(), removed.end(), left);
   for (std::size_t from = left; from < n_; ++from) {
-    const auto slot = static_cast<Slot>(from);
-    if (!std::binary_search(removed.begin(), removed.end(), slot)) (move++)->from = slot;
+    if (gone != removed.end() && *gone == from) {
+      ++gone;
+    } else {
+      (move++)->from = static_cast<Slot>(from);
+    }
   }
   const std::size_t row_bytes = layout.row_bytes();
   for (const Move& m : moves) {

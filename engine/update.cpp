@@ -445,7 +445,7 @@ UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const 
     forest.base_scores = forest.loss.base_scores(forest.target_sums);
     in_place = update_trees(forest, change, rule, counts, n_threads);
   }
-  if (!in_place) forest.drop_states();
+  if (!in_place) forest.drop_states(n_threads);
   vacate(forest, change.removed);
   if (!in_place) {
     counts = {};
