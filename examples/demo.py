@@ -5,7 +5,7 @@ Runs in less than a minute on data that scikit-learn ships: ``make demo``.
 
 from __future__ import annotations
 
-import pickle
+import copy
 import time
 from collections.abc import Callable
 from typing import Any
@@ -74,7 +74,7 @@ def show_removals(model: GraftBoostClassifier, X: np.ndarray, y: np.ndarray, wro
     for customer in asking:
         rows = ids[customers == customer]
         rest = np.delete(ids, rows)
-        updated = pickle.loads(pickle.dumps(model))
+        updated = copy.deepcopy(model)
         reports.append(updated.remove(rows))
         updated.check_state()
         retrained = clone(model).fit(X[rest], y[rest], row_ids=rest)
