@@ -85,7 +85,7 @@ class TreeChecker : public TreeWork<Sums> {
     // Keys of nodes change by no more than the gains on their paths do.
     state_->order_slack -= 2 * largest_change_;
     findings_.order = !findings_.failed.empty() ||
-                      (!(state_->order_slack > 0) && this->find_swap().leaf != no_node);
+                      (!(state_->order_slack > least_gain) && this->find_swap().leaf != no_node);
     return std::move(findings_);
   }
 

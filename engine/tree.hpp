@@ -92,7 +92,7 @@ struct TreeState {
   std::variant<KeptSums<PackedSums>, KeptSums<WideSums>> sums;  // per node, empty where not kept
   std::vector<Watch> watches;                                   // per node
   // By how much splits that may be undone come before leaves that may be split: the least there was when
-  // the order of growth was last looked at, less what gains can have done since. While it is above 0
+  // the order of growth was last looked at, less what gains can have done since. While there is some
   // there is nothing to look at.
   double order_slack = 0;
   // False after a refresh: `sums` are to be counted again, and with them the gains of all nodes.

@@ -117,11 +117,11 @@ class Watch {
 
   // No gain of a feature's candidates exceeds this.
   double bound(const SplitParams& params, const Totals& node, std::uint32_t feature) const {
-    return worth_at_most(ceilings_[feature]) - worth_of_node(params, node);
+    return bound(params, node, ceilings_[feature]);
   }
   // No gain of any candidate exceeds this: one look instead of one per feature.
   double bound(const SplitParams& params, const Totals& node) const {
-    return worth_at_most(highest_) - worth_of_node(params, node);
+    return bound(params, node, highest_);
   }
   // To be called when the features' ceilings have been brought down: makes the one look tight.
   void sum_up() {
@@ -140,9 +140,20 @@ class Watch {
  private:
   // Wide enough for the rounding to float and for that of all the arithmetic here.
   static constexpr double margin = 1e-6;
+  // Of scores, many times over.
+  static constexpr double rounding = 1e-13;
   static float above(double x) { return static_cast<float>(x * (1 + margin)); }
   static float below(double x) { return static_cast<float>(x * (1 - margin)); }
 
+  double bound(const SplitParams& params, const Totals& node, const Ceiling& ceiling) const {
+    const double worth = worth_at_most(ceiling);
+    // A gain is a difference of scores, and rounded like them: where it is next to nothing, that is all
+    // it may be.
+    const double g = static_cast<double>(node.g) * params.gradient_unit;
+    const double h = static_cast<double>(node.h) * params.hessian_unit + params.l2;
+    const double score = h > 0 ? g * g / h : 0;
+    return worth - worth_of_node(params, node) + rounding * (worth + score);
+  }
   double worth_of_node(const SplitParams& params, const Totals& node) const {
     const double h = static_cast<double>(node.h) * params.hessian_unit;
     const double g = static_cast<double>(node.g) * params.gradient_unit - centre_ * h;

@@ -157,20 +157,32 @@ def test_on_iteration_may_stop_or_raise() -> None:
         fit_forest(data, on_iteration=fail)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "softmax", "squared"])
-def test_what_bounds_save_decides_nothing(loss: str) -> None:
+@pytest.mark.parametrize("n_changed", [3, 15, 40])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("least", "l2"), [(1, 0.0), (20, 0.1)]
+)  # with (1, 0) gains of mere rounding
+def test_what_bounds_save_decides_nothing(loss: str, n_changed: int, least: int, l2: float) -> None:
     """A copy through bytes has lost the bounds, and yet goes the same way."""
-    data = make_data(3, loss, n_rows=600, missing=True, categories=True)
-    held, free = data.take(np.arange(500)), data.take(np.arange(500, 600))
-    rng = np.random.default_rng(0)
-    for share in (1, 5, 15, 40):
-        forest = fit_forest(held, n_estimators=8, max_leaf_nodes=12)
-        for turn in range(3):
-            copied = pickle.loads(pickle.dumps(forest))
-            out = rng.choice(forest.row_ids, share, replace=False)
-            into = free.take(np.arange(turn * 5, turn * 5 + 5))
-            first = update_forest(forest, into, out, "regret", 1.2, 1)
-            second = update_forest(copied, into, out, "regret", 1.2, 1)
-            assert first.refitted == second.refitted
-            assert first.nodes_retrained == second.nodes_retrained
-            assert trees(forest) == trees(copied)
+    data = make_data(0, loss, n_rows=3_000, missing=True, categories=True)
+    forest = fit_forest(
+        data.take(np.arange(2_500)),
+        n_estimators=8,
+        max_leaf_nodes=16,
+        min_samples_leaf=least,
+        l2_regularization=l2,
+    )
+    rng, first = np.random.default_rng(0), 2_500
+    for _ in range(10):
+        copied = pickle.loads(pickle.dumps(forest))
+        out = rng.choice(forest.row_ids, rng.integers(1, n_changed), replace=False)
+        last = first + int(rng.integers(0, n_changed))
+        into = data.take(np.arange(first, last))
+        tolerance = rng.choice([0.3, 1.2, 1e9])
+        ours = update_forest(forest, into, out, tolerance=tolerance)
+        theirs = update_forest(copied, into, out, tolerance=tolerance)
+        assert ours.refitted == theirs.refitted
+        assert ours.nodes_retrained == theirs.nodes_retrained
+        assert ours.nodes_shifted == theirs.nodes_shifted
+        assert trees(forest) == trees(copied)
+        first = last
