@@ -1,0 +1,75 @@
+"""The command line: ``python -m experiments [list|run|report]``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from datasets import FOLDER_VARIABLE, ROOT, DataNotFoundError
+from experiments.catalogue import EXPERIMENTS
+from experiments.experiment import SCALES, Experiment
+from experiments.running import run
+from experiments.showing import write_page
+
+RESULTS = ROOT / "experiments" / "results"
+PAGE = ROOT / "docs" / "results.md"
+
+
+def parser() -> argparse.ArgumentParser:
+    """Arguments of the command line."""
+    result = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
+    commands = result.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="show what can be run")
+    running = commands.add_parser("run", help="measure, and write JSON, Markdown and PNG")
+    running.add_argument("names", nargs="*", metavar="NAME", help="default: all")
+    running.add_argument("--data", type=Path, metavar="DIR", help="folder with the data sets")
+    running.add_argument("--again", action="store_true", help="measure also what is there already")
+    reporting = commands.add_parser("report", help="write one page with all of them")
+    for each, default in ((running, "quick"), (reporting, "full")):
+        each.add_argument("--scale", choices=SCALES, default=default, help=f"default: {default}")
+        each.add_argument("--output", type=Path, metavar="DIR", help="folder of the results")
+    reporting.add_argument(
+        "--page", type=Path, help="default: docs/results.md, or beside the results if quick"
+    )
+    return result
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what the arguments say; returns the exit code."""
+    args = parser().parse_args(argv)
+    console = Console(stderr=True)
+    if args.command == "list":
+        for experiment in EXPERIMENTS.values():
+            print(f"{experiment.name:<20}{experiment.title}")
+        return 0
+    folder = args.output or RESULTS / args.scale
+    if args.command == "report":
+        page = args.page or (PAGE if args.scale == "full" else folder / "results.md")
+        write_page(list(EXPERIMENTS.values()), args.scale, folder, page)
+        console.print(f"wrote {page}")
+        return 0
+    unknown = [name for name in args.names if name not in EXPERIMENTS]
+    if unknown:
+        console.print(f"error: {unknown[0]!r} is none of {', '.join(EXPERIMENTS)}")
+        return 2
+    if args.data is not None:
+        if not args.data.is_dir():
+            console.print(f"error: --data {args.data} is not a folder")
+            return 2
+        os.environ[FOLDER_VARIABLE] = str(args.data)
+    chosen: list[Experiment] = [EXPERIMENTS[name] for name in args.names or EXPERIMENTS]
+    try:
+        results = run(chosen, args.scale, folder, again=args.again, console=console)
+    except DataNotFoundError as error:
+        console.print(f"error: {error}")
+        return 2
+    return 1 if any(each.failures() for each in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""Run experiments: case by case, each saved when it is done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from experiments.experiment import Case, Experiment, Scale
+from experiments.results import Done, Results, load_results, new_results
+from experiments.showing import write_files
+
+
+def run(
+    experiments: Sequence[Experiment], scale: Scale, folder: Path, *, again: bool, console: Console
+) -> list[Results]:
+    """Measure what is not there yet; returns the results of each experiment."""
+    results = []
+    with _progress(console) as progress:
+        whole = progress.add_task("experiments", total=len(experiments), what="")
+        for experiment in experiments:
+            results.append(_run_one(experiment, scale, folder, again, progress))
+            progress.advance(whole)
+    return results
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description:<16}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[what]}"),
+        console=console,
+    )
+
+
+def _run_one(
+    experiment: Experiment, scale: Scale, folder: Path, again: bool, progress: Progress
+) -> Results:
+    before = None if again else load_results(folder, experiment.name)
+    results = before or new_results(experiment.name, scale)
+    cases = list(experiment.cases(scale))
+    task = progress.add_task(experiment.name, total=len(cases), what="")
+    for case in cases:
+        progress.update(task, what=case.key)
+        if case not in results:
+            done = _measure(case)
+            results.add(done)
+            results.save(folder)
+            if done.failure:
+                progress.console.print(f"{experiment.name}: {case.key} failed: {done.failure}")
+        progress.advance(task)
+    results.in_order_of(cases)
+    results.save(folder)
+    write_files(experiment, results, folder)
+    progress.update(task, what=f"{results.seconds():.0f} s")
+    for name in results.skipped():
+        progress.console.print(f"{experiment.name}: skipped {name}")
+    return results
+
+
+def _measure(case: Case) -> Done:
+    start = time.perf_counter()
+    values, failure = {}, None
+    try:
+        values = case.measure()
+    except Exception as error:  # a peer may raise anything, and the other cases go on
+        failure = f"{type(error).__name__}: {error}"
+    return Done(dict(case.labels), values, time.perf_counter() - start, failure)

@@ -1,0 +1,169 @@
+"""Pictures in one style: lines and bars in small panels, legible in print and without colour."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Told apart by people who do not see colours alike (Okabe and Ito's), the strongest first. Lines
+# differ in their markers too.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c8c8c")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+# The same thing looks the same in every picture.
+CONTROL = {"color": "#8c8c8c", "linestyle": "--", "marker": "", "linewidth": 1.2}
+
+PANEL = (3.6, 2.7)  # inches
+
+
+def panels(
+    n: int, *, columns: int = 3, size: tuple[float, float] = PANEL
+) -> tuple[Figure, list[Axes]]:
+    """Make a figure with so many panels, in rows of at most so many columns.
+
+    Parameters
+    ----------
+    n : int
+        How many panels.
+    columns : int, default=3
+        How many side by side.
+    size : tuple of float, default=(3.6, 2.7)
+        Width and height of a panel, in inches.
+
+    Returns
+    -------
+    Figure
+        The figure. It belongs to no window and need not be closed.
+    list of Axes
+        Its panels.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure as NewFigure
+    except ImportError as error:
+        raise ImportError(
+            "Pictures need matplotlib. Install it with: pip install graftboost[plot]"
+        ) from error
+    columns = min(columns, max(1, n))
+    rows = math.ceil(max(1, n) / columns)
+    figure = NewFigure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+    for unused in axes[n:]:
+        unused.remove()
+    for axis in axes[:n]:
+        plain(axis)
+    return figure, axes[:n]
+
+
+def plain(axis: Axes) -> None:
+    """Take away what says nothing: the upper and right border; add a faint grid."""
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(True, axis="y", color="#e6e6e6", linewidth=0.8)
+    axis.set_axisbelow(True)
+    axis.tick_params(labelsize=8)
+    axis.title.set_size(10)
+    axis.xaxis.label.set_size(9)
+    axis.yaxis.label.set_size(9)
+
+
+def lines(
+    axis: Axes,
+    x: Sequence[Any],
+    series: Mapping[str, Sequence[float]],
+    *,
+    bands: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
+    controls: Sequence[str] = (),
+) -> None:
+    """Draw one line for each of several series over the same x.
+
+    Parameters
+    ----------
+    axis : Axes
+        Where.
+    x : sequence
+        Where along the axis; words are put at even distances.
+    series : mapping of str to sequence of float
+        What each line shows, by its name in the legend; NaN leaves a gap.
+    bands : mapping of str to pair of sequences, default=None
+        Lower and upper end of a band around a line.
+    controls : sequence of str, default=()
+        Names of lines that are there to compare with: grey and dashed.
+    """
+    words = any(isinstance(value, str) for value in x)
+    places = list(range(len(x))) if words else list(x)
+    looks = zip(COLOURS, MARKERS, strict=True)
+    for name, values in series.items():
+        if name in controls:
+            axis.plot(places, values, label=name, **CONTROL)
+            continue
+        colour, marker = next(looks)
+        axis.plot(places, values, label=name, color=colour, marker=marker, markersize=4)
+        if bands and name in bands:
+            low, high = bands[name]
+            axis.fill_between(places, low, high, color=colour, alpha=0.18, linewidth=0)
+    if words:
+        axis.set_xticks(places, [str(value) for value in x])
+
+
+def bars(
+    axis: Axes,
+    groups: Sequence[str],
+    series: Mapping[str, Sequence[float]],
+    *,
+    errors: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
+) -> None:
+    """Draw groups of bars, one bar in each group for every series.
+
+    Parameters
+    ----------
+    axis : Axes
+        Where.
+    groups : sequence of str
+        Names of the groups, along the axis.
+    series : mapping of str to sequence of float
+        Heights in each group, by name in the legend; NaN leaves a bar out.
+    errors : mapping of str to pair of sequences, default=None
+        How far an interval reaches below and above each bar.
+    """
+    width = 0.8 / max(1, len(series))
+    for i, (name, values) in enumerate(series.items()):
+        places = [g + (i - (len(series) - 1) / 2) * width for g in range(len(groups))]
+        reach = errors.get(name) if errors else None
+        axis.bar(
+            places,
+            values,
+            width=0.92 * width,
+            label=name,
+            color=COLOURS[i % len(COLOURS)],
+            yerr=reach,
+            error_kw={"elinewidth": 1, "capsize": 2},
+        )
+    longest = max((len(group) for group in groups), default=0) * len(groups)
+    turned = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if longest > 36 else {}
+    axis.set_xticks(range(len(groups)), list(groups), **turned)
+
+
+def legend(figure: Figure, *, columns: int = 4) -> None:
+    """Put one legend for all panels under them; names that several panels have come once."""
+    found: dict[str, Any] = {}
+    for axis in figure.axes:
+        for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
+            found.setdefault(name, handle)
+    if found:
+        figure.legend(
+            list(found.values()),
+            list(found),
+            loc="outside lower center",
+            ncols=min(columns, len(found)),
+            fontsize=8,
+            frameon=False,
+        )
