@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks import datasets, memory
+import datasets
+from benchmarks import memory
 from benchmarks.goals import goals, goals_table
 from benchmarks.import_time import measure_imports
 from benchmarks.libraries import LIBRARIES, OURS, Library

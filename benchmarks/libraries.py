@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.datasets import Task
 from benchmarks.settings import Settings
+from datasets import Task
 
 
 class Library(ABC):

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.datasets import Dataset, Target
 from benchmarks.libraries import Library, warm_up
 from benchmarks.results import Record
 from benchmarks.settings import Settings
+from datasets import Dataset, Target
 
 PREDICTIONS = 3  # per fit: a prediction is short, so one alone is mostly noise
 

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.datasets import ROOT, Dataset, Task, load
 from benchmarks.libraries import LIBRARIES, Library, warm_up
 from benchmarks.results import Record
 from benchmarks.settings import Settings
+from datasets import ROOT, Dataset, Task, load
 
 STATUS = Path("/proc/self/status")
 CLEAR_REFS = Path("/proc/self/clear_refs")

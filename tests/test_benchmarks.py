@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import datasets, memory
+import datasets
+from benchmarks import memory
 from benchmarks.__main__ import main
-from benchmarks.datasets import DataNotFoundError, Dataset, Task
 from benchmarks.goals import geometric_mean, goals, summary
 from benchmarks.libraries import LIBRARIES, Library
 from benchmarks.measure import measure, scores
 from benchmarks.report import PageNotFoundError, as_markdown, update_page
 from benchmarks.results import Record, Run, load_runs, new_run
 from benchmarks.settings import Settings
+from datasets import DataNotFoundError, Dataset, Task
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -89,9 +90,10 @@ def test_missing_file_is_named_before_anything_runs(
     data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "out"
-    call = ["fit", "--data", "adult,letter", "--libraries", "sklearn", "--output", str(output)]
+    (data_folder / "flights_3m.parquet").unlink()  # which is not on OpenML either
+    call = ["fit", "--data", "adult,flights_3m", "--libraries", "sklearn", "--output", str(output)]
     assert main(call) == 2
-    assert "letter.parquet" in capsys.readouterr().err
+    assert "flights_3m.parquet" in capsys.readouterr().err
     assert not output.exists()
 
 

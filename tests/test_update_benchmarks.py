@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import datasets
+import datasets
 from benchmarks.__main__ import PAGE, main
-from benchmarks.datasets import Task
 from benchmarks.goal import Goal, fold
 from benchmarks.goals import goals
 from benchmarks.libraries import OURS, YARDSTICK, Library
@@ -24,6 +23,7 @@ from benchmarks.updates.forgetting import interval, pooled
 from benchmarks.updates.part import Part, Plan
 from benchmarks.updates.parts import PARTS, PARTS_BY_KIND
 from benchmarks.updates.timing import copy_of, new_model
+from datasets import Task
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")

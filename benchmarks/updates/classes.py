@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import datasets
-from benchmarks.datasets import Dataset
+import datasets
 from benchmarks.goal import Goal, points
 from benchmarks.libraries import OURS
 from benchmarks.markdown import in_percent, in_seconds, table
 from benchmarks.results import Record, Run
 from benchmarks.updates.part import Part, Plan
 from benchmarks.updates.timing import new_model, timed
+from datasets import Dataset
 
 DATA = ("optdigits", "pendigits", "letter")
 ORDERS, QUICK_ORDERS = 3, 1  # in which the classes arrive: as numbered, then at random

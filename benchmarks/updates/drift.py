@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import datasets
-from benchmarks.datasets import Dataset
+import datasets
 from benchmarks.goal import Goal, percent
 from benchmarks.libraries import OURS
 from benchmarks.markdown import four_digits, table
@@ -16,6 +15,7 @@ from benchmarks.measure import log_loss
 from benchmarks.results import Record, Run
 from benchmarks.updates.part import Part, Plan
 from benchmarks.updates.timing import new_model, rows_of, timed
+from datasets import Dataset
 
 DATA = "adult"
 UPDATES, QUICK_UPDATES = 200, 10

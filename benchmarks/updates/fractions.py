@@ -8,8 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import datasets
-from benchmarks.datasets import Dataset
+import datasets
 from benchmarks.goal import Goal, fold, times
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
 from benchmarks.markdown import in_seconds, table
@@ -26,6 +25,7 @@ from benchmarks.updates.timing import (
     timed,
     times_faster,
 )
+from datasets import Dataset
 
 Way = Literal["remove", "add"]
 

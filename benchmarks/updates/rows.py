@@ -6,7 +6,7 @@ import gc
 
 import numpy as np
 
-from benchmarks import datasets
+import datasets
 from benchmarks.goal import Goal, times
 from benchmarks.libraries import OURS
 from benchmarks.markdown import in_seconds, table

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import datasets
+import datasets
 from benchmarks.goal import Goal, times
 from benchmarks.libraries import OURS
 from benchmarks.markdown import in_seconds, table

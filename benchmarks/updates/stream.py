@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import datasets
-from benchmarks.datasets import Target, Task
+import datasets
 from benchmarks.goal import Goal, fold, points
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK, Library
 from benchmarks.markdown import in_percent, in_seconds, table
@@ -18,6 +17,7 @@ from benchmarks.results import Record, Run
 from benchmarks.settings import Settings
 from benchmarks.updates.part import Part, Plan
 from benchmarks.updates.timing import Retrains, new_model, quietness, timed
+from datasets import Target, Task
 
 DATA = "electricity"
 WINDOW, QUICK_WINDOW = 10_000, 1_000

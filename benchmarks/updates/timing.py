@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.datasets import Target
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK, warm_up
 from benchmarks.results import Record, Run
 from benchmarks.updates.part import Plan
+from datasets import Target
 
 Result = TypeVar("Result")
 

@@ -1,0 +1,170 @@
+"""Read a table from the folder of data sets, or else from OpenML, into float32 arrays."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.dataset import DataNotFoundError, Dataset, Target
+from datasets.made import MADE
+from datasets.sources import OpenML, source_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER_VARIABLE = "GRAFTBOOST_DATA"
+
+
+def folder() -> Path | None:
+    """Folder with the Parquet files, None if there is none.
+
+    Raises
+    ------
+    DataNotFoundError
+        If the environment variable names a folder that is not there.
+    """
+    given = os.environ.get(FOLDER_VARIABLE)
+    place = Path(given) if given else ROOT.parent / "shared" / "datasets"
+    if place.is_dir():
+        return place
+    if given:
+        raise DataNotFoundError(
+            f"{FOLDER_VARIABLE}={given} is not a folder. Set it to one that holds Parquet files "
+            "named as the data sets (adult.parquet, ...), each with a column 'target', or unset it."
+        )
+    return None
+
+
+def path_of(name: str) -> Path | None:
+    """Parquet file of a data set, None where it has to come from OpenML.
+
+    Raises
+    ------
+    DataNotFoundError
+        If it is in neither.
+    """
+    place = folder()
+    if place is not None and (path := place / f"{name}.parquet").is_file():
+        return path
+    if source_of(name).openml is not None:
+        return None
+    raise DataNotFoundError(
+        f"data set {name!r}: {_looked_for(name)}, and OpenML does not have it. Set "
+        f"{FOLDER_VARIABLE} to a folder with {name}.parquet, with a column 'target'."
+    )
+
+
+def load(name: str) -> Dataset:
+    """Read one data set, or make it."""
+    if name in MADE:
+        return MADE[name]()
+    frame, y = read_table(name)
+    if "split" in frame:
+        in_test = (frame.pop("split") == "test").to_numpy()
+    else:
+        in_test = _random_split(len(frame), source_of(name).test_share)
+    X = as_float32(frame)
+    return Dataset(name, source_of(name).task, X[~in_test], y[~in_test], X[in_test], y[in_test])
+
+
+def load_in_order(name: str) -> tuple[NDArray[np.float32], Target]:
+    """Read all rows of a data set, in the order of the file."""
+    frame, y = read_table(name)
+    return as_float32(frame.drop(columns="split", errors="ignore")), y
+
+
+def read_table(name: str) -> tuple[pd.DataFrame, Target]:
+    """Features as they are stored, with ``split`` where there is one, and the target.
+
+    Columns that give the target away are left out.
+    """
+    import pandas as pd
+
+    path, source = path_of(name), source_of(name)
+    if path is not None:
+        frame = pd.read_parquet(path)
+    elif source.openml is not None:
+        frame = _from_openml(name, source.openml)
+    frame = frame.drop(columns=list(source.dropped), errors="ignore")
+    target = frame.pop("target").to_numpy()
+    if source.task == "classification":
+        return frame, np.unique(target, return_inverse=True)[1].astype(np.int64)
+    return frame, target.astype(np.float64)
+
+
+def _from_openml(name: str, wanted: OpenML) -> pd.DataFrame:
+    from sklearn.datasets import fetch_openml
+
+    what = f"OpenML's {wanted.name!r}, version {wanted.version}"
+    to_do = f"Set {FOLDER_VARIABLE} to a folder with {name}.parquet, with a column 'target'."
+    try:
+        bunch = fetch_openml(wanted.name, version=wanted.version, as_frame=True, parser="auto")
+    except (OSError, ValueError) as error:  # no network, or no such data set
+        raise DataNotFoundError(
+            f"data set {name!r}: {_looked_for(name)}, and {what}, could not be had "
+            f"({type(error).__name__}: {error}). {to_do}"
+        ) from error
+    frame: pd.DataFrame = bunch.data.assign(target=bunch.target.to_numpy())
+    if len(frame) != wanted.rows:
+        raise DataNotFoundError(
+            f"data set {name!r}: {_looked_for(name)}, and {what}, has {len(frame):,} rows where "
+            f"{wanted.rows:,} were expected. {to_do}"
+        )
+    if wanted.complete:
+        frame = frame.dropna()
+    # There, numbers of few values are often stored as categories of text.
+    return frame.apply(_as_numbers).reset_index(drop=True)
+
+
+def _as_numbers(column: pd.Series) -> pd.Series:
+    """Return a column of numbers that are stored as text as numbers, any other as it is."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column):
+        return column
+    try:
+        return pd.to_numeric(column.astype(object))
+    except (ValueError, TypeError):
+        return column
+
+
+def _looked_for(name: str) -> str:
+    place = folder()
+    if place is None:
+        return f"{FOLDER_VARIABLE} is not set and ../shared/datasets is not there"
+    return f"there is no {name}.parquet in {place}"
+
+
+def _random_split(n_rows: int, test_share: float) -> NDArray[np.bool_]:
+    in_test = np.zeros(n_rows, dtype=np.bool_)
+    in_test[np.random.default_rng(0).permutation(n_rows)[: round(n_rows * test_share)]] = True
+    return in_test
+
+
+def as_float32(frame: pd.DataFrame) -> NDArray[np.float32]:
+    """Numbers as they are, strings as the index of their category, missing values as NaN.
+
+    A time becomes its year, month, day of the week and hour, after all other columns.
+    """
+    times = [name for name in frame.columns if frame[name].dtype.kind == "M"]
+    others = [name for name in frame.columns if name not in times]
+    X = np.empty((len(frame), len(others) + 4 * len(times)), dtype=np.float32)
+    for j, name in enumerate(others):
+        column = frame[name]
+        if column.dtype.kind == "O":  # strings and categories alike
+            codes = column.astype("category").cat.codes.to_numpy()
+            X[:, j] = np.where(codes < 0, np.nan, codes)
+        else:
+            X[:, j] = column.to_numpy(dtype=np.float32)
+    for j, name in enumerate(times):
+        time, first = frame[name].dt, len(others) + 4 * j
+        X[:, first] = time.year
+        X[:, first + 1] = time.month
+        X[:, first + 2] = time.dayofweek
+        X[:, first + 3] = time.hour
+    return X
