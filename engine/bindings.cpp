@@ -14,6 +14,7 @@
 
 #include "archive.hpp"
 #include "forest.hpp"
+#include "inspecting.hpp"
 #include "refresh.hpp"
 #include "update.hpp"
 
@@ -172,32 +173,62 @@ auto at_rest(const gb::Forest& forest, Use&& use) {
   return use();
 }
 
+// One array for each of some things that `of` says about each of these.
+template <class Item, class Of>
+auto column(const std::vector<Item>& items, Of&& of) {
+  std::vector<decltype(of(items[0]))> values;
+  for (const Item& item : items) values.push_back(of(item));
+  return to_numpy(std::move(values));
+}
+
 nb::dict describe_tree(gb::Forest& forest, std::size_t t) {
   const std::vector<gb::Node> nodes = at_rest(forest, [&] {
     gb::restore_sums(forest, 1);
     return t < forest.trees.size() ? forest.trees[t].nodes : std::vector<gb::Node>{};
   });
   if (nodes.empty()) throw nb::index_error("t: there is no such tree");
-  const auto column = [&](auto&& of) {
-    std::vector<decltype(of(nodes[0]))> values;
-    for (const gb::Node& node : nodes) values.push_back(of(node));
-    return to_numpy(std::move(values));
-  };
   using gb::Node;
   nb::dict tree;
-  tree["left"] = column([](const Node& n) { return n.left; });
-  tree["right"] = column([](const Node& n) { return n.right; });
-  tree["parent"] = column([](const Node& n) { return n.parent; });
-  tree["leaf"] = column([](const Node& n) { return n.leaf; });
-  tree["feature"] = column([](const Node& n) { return n.test.feature; });
-  tree["low"] = column([](const Node& n) { return n.test.low; });
-  tree["span"] = column([](const Node& n) { return n.test.span; });
-  tree["gain"] = column([](const Node& n) { return n.gain; });
-  tree["value"] = column([](const Node& n) { return n.value; });
-  tree["g"] = column([](const Node& n) { return n.sums.g; });
-  tree["h"] = column([](const Node& n) { return n.sums.h; });
-  tree["n"] = column([](const Node& n) { return n.sums.n; });
+  tree["left"] = column(nodes, [](const Node& n) { return n.left; });
+  tree["right"] = column(nodes, [](const Node& n) { return n.right; });
+  tree["parent"] = column(nodes, [](const Node& n) { return n.parent; });
+  tree["leaf"] = column(nodes, [](const Node& n) { return n.leaf; });
+  tree["feature"] = column(nodes, [](const Node& n) { return n.test.feature; });
+  tree["low"] = column(nodes, [](const Node& n) { return n.test.low; });
+  tree["span"] = column(nodes, [](const Node& n) { return n.test.span; });
+  tree["gain"] = column(nodes, [](const Node& n) { return n.gain; });
+  tree["value"] = column(nodes, [](const Node& n) { return n.value; });
+  tree["g"] = column(nodes, [](const Node& n) { return n.sums.g; });
+  tree["h"] = column(nodes, [](const Node& n) { return n.sums.h; });
+  tree["n"] = column(nodes, [](const Node& n) { return n.sums.n; });
   return tree;
+}
+
+nb::dict describe_splits(const gb::Forest& forest, std::size_t t) {
+  const std::vector<gb::SplitPlace> places = at_rest(forest, [&] {
+    return t < forest.states.size() ? gb::split_places(forest, t) : std::vector<gb::SplitPlace>{};
+  });
+  using Place = gb::SplitPlace;
+  nb::dict splits;
+  splits["node"] = column(places, [](const Place& p) { return p.node; });
+  splits["n_better"] = column(places, [](const Place& p) { return p.n_better; });
+  splits["gain"] = column(places, [](const Place& p) { return p.gain; });
+  splits["best_gain"] = column(places, [](const Place& p) { return p.best_gain; });
+  splits["left_score"] = column(places, [](const Place& p) { return p.left_score; });
+  splits["right_score"] = column(places, [](const Place& p) { return p.right_score; });
+  splits["left_rows"] = column(places, [](const Place& p) { return p.left_rows; });
+  splits["right_rows"] = column(places, [](const Place& p) { return p.right_rows; });
+  splits["next_gain"] = column(places, [](const Place& p) { return p.next_gain; });
+  splits["next_rows"] = column(places, [](const Place& p) { return p.next_rows; });
+  return splits;
+}
+
+nb::tuple held_rows(gb::Forest& forest, const Integers& row_ids) {
+  const std::span<const gb::RowId> ids(row_ids.data(), row_ids.size());
+  gb::HeldRows held = at_rest(forest, [&] { return gb::held_rows(forest, ids); });
+  return nb::make_tuple(
+      to_numpy<gb::Code, 2>(std::move(held.codes), {ids.size(), forest.bins->n_features()}),
+      to_numpy(std::move(held.target)));
 }
 
 // Added rows without any are given as X None.
@@ -396,6 +427,10 @@ NB_MODULE(_engine, m) {
           },
           "n_threads"_a, "Leaf values as the present trees give them on the rows held.")
       .def("tree", &describe_tree, "t"_a, "The nodes of a tree, one array per property.")
+      .def("splits", &describe_splits, "t"_a,
+           "How the splits of a tree stand among their candidates, one array per property.")
+      .def("held_rows", &held_rows, "row_ids"_a,
+           "Codes and targets of rows that the model holds, in the order of their ids.")
       .def(
           "recorded",
           [](const gb::Forest& f, std::size_t t) {

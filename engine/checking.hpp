@@ -166,9 +166,7 @@ class TreeChecker : public TreeWork<Sums> {
       find_best_of_leaf(i, depth);
       return;
     }
-    const bool passes =
-        rule_.kind == ToleranceRule::Kind::rank ? rank_passes(i, depth) : regret_passes(i, depth);
-    if (!passes) {
+    if (!rule_.keeps_structure() && !passes(i, depth)) {
       findings_.failed.push_back(i);
       return;
     }
@@ -214,6 +212,11 @@ class TreeChecker : public TreeWork<Sums> {
     }
     watch(i).sum_up();
     return best;
+  }
+
+  bool passes(NodeIndex i, std::size_t depth) {
+    return rule_.kind == ToleranceRule::Kind::rank ? rank_passes(i, depth)
+                                                   : regret_passes(i, depth);
   }
 
   bool rank_passes(NodeIndex i, std::size_t depth) {

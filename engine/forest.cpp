@@ -289,6 +289,15 @@ std::optional<std::string> find_fault_in_tree(const Forest& forest, std::size_t 
 
 }  // namespace
 
+Slot Forest::slot_of(RowId id, const std::string& argument) const {
+  const std::optional<Slot> slot = index.find(rows.ids, id);
+  if (!slot) {
+    throw std::invalid_argument(argument + ": the model holds no row with id " +
+                                std::to_string(id) + "; row_ids_ has the ids of those it holds");
+  }
+  return *slot;
+}
+
 std::optional<std::string> Forest::find_fault(int n_threads) const {
   if (states.empty()) return std::nullopt;
   TargetSums recounted(loss.n_classes);

@@ -96,6 +96,10 @@ class Forest {
   // Counts everything again from the rows. Returns what differs, or nothing.
   std::optional<std::string> find_fault(int n_threads) const;
 
+  // Where the row with this id is, by the index, which must be built. If there is none, throws
+  // std::invalid_argument, and calls the id by the name of the caller's argument.
+  Slot slot_of(RowId id, const std::string& argument) const;
+
   // Whether a row belongs to a tree's subsample: a hash, so that nothing need be stored.
   bool in_bag(std::size_t tree, RowId id) const {
     return params.subsample >= 1 ||

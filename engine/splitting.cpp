@@ -167,6 +167,20 @@ struct CountBetter {
   }
 };
 
+// Candidates that send the same rows to the same side have the same gain, to the last bit.
+struct NextGain {
+  Scale scale;
+  double gain;
+  double next = never;
+
+  void see(const double* scores, std::size_t n, std::uint32_t, std::uint32_t) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const double other = gain_from(scores[i], scale);
+      if (other != gain) next = std::max(next, other);
+    }
+  }
+};
+
 // What judging a feature takes besides its cells.
 struct Hearing {
   Scale scale;
@@ -309,6 +323,15 @@ void judge_edges(const Hearing& hearing, const CodeLayout::Place& place, const S
   }
 }
 
+template <class Sums, class Judgement>
+void judge_all(const SplitParams& params, const CodeLayout::Place& place, const Totals& node,
+               const Sums* histogram, Judgement& judgement) {
+  const Hearing hearing(params, node);
+  const Sums* cells = histogram + place.offset;
+  place.categorical ? judge_categories(hearing, place, cells, judgement)
+                    : judge_edges(hearing, place, cells, judgement);
+}
+
 template <class Sums>
 Totals sum_of_codes(const Sums* cells, std::uint32_t first, std::uint32_t last) {
   Totals sum;
@@ -390,11 +413,16 @@ template <class Sums>
 std::int64_t count_better(const SplitParams& params, const CodeLayout::Place& place,
                           const Totals& node, const Sums* histogram, double gain) {
   CountBetter count{scale_of(params, node), gain};
-  const Sums* cells = histogram + place.offset;
-  const Hearing hearing(params, node);
-  place.categorical ? judge_categories(hearing, place, cells, count)
-                    : judge_edges(hearing, place, cells, count);
+  judge_all(params, place, node, histogram, count);
   return count.n_better;
+}
+
+template <class Sums>
+double next_gain(const SplitParams& params, const CodeLayout::Place& place, const Totals& node,
+                 const Sums* histogram, double gain) {
+  NextGain found{scale_of(params, node), gain};
+  judge_all(params, place, node, histogram, found);
+  return found.next;
 }
 
 template <class Sums>
@@ -412,6 +440,8 @@ template std::int64_t count_better(const SplitParams&, const CodeLayout::Place&,
                                    const PackedSums*, double);
 template std::int64_t count_better(const SplitParams&, const CodeLayout::Place&, const Totals&,
                                    const WideSums*, double);
+template double next_gain(const SplitParams&, const CodeLayout::Place&, const Totals&,
+                          const WideSums*, double);
 template Split best_split_of_feature(const SplitParams&, const CodeLayout::Place&, std::uint32_t,
                                      const Totals&, const PackedSums*, Standing*);
 template Split best_split_of_feature(const SplitParams&, const CodeLayout::Place&, std::uint32_t,

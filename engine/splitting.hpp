@@ -59,6 +59,11 @@ template <class Sums>
 std::int64_t count_better(const SplitParams& params, const CodeLayout::Place& place,
                           const Totals& node, const Sums* histogram, double gain);
 
+// The largest gain of a feature's candidates that is not this one; minus infinity if there is none.
+template <class Sums>
+double next_gain(const SplitParams& params, const CodeLayout::Place& place, const Totals& node,
+                 const Sums* histogram, double gain);
+
 // The best candidate of one feature, among those that leave `min_samples_leaf` rows and
 // `least_hessian` on either side. `histogram` is complete.
 //

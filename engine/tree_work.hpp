@@ -214,6 +214,7 @@ class TreeWork {
   }
 
   bool order_passes(const Swap& swap, double best, double present) {
+    if (rule_.keeps_structure()) return true;
     if (rule_.kind == ToleranceRule::Kind::regret) {
       const std::int64_t n_split = swap.split == no_node ? 0 : node(swap.split).sums.n;
       return tolerated(best, present, node(swap.leaf).sums.n + n_split);

@@ -67,7 +67,7 @@ class Updater {
     for (const std::size_t t : sample)
       refit_work += work_to_grow(forest_.trees[t], 0, forest_.rows.layout);
     const double to_mend = work_to_mend(sample) * (change_.added.empty() ? 1 : first_trees);
-    if (work_so_far() + to_mend > most_work * refit_work) return false;
+    if (!rule_.keeps_structure() && work_so_far() + to_mend > most_work * refit_work) return false;
     if (!change_.added.empty()) record_added(sample.back() + 1, n_trees);
     check(others);
     refit_work *= static_cast<double>(n_trees) / static_cast<double>(sample.size());
@@ -269,14 +269,7 @@ namespace {
 std::vector<Slot> slots_of_ids(const Forest& forest, std::span<const RowId> ids,
                                const std::string& argument) {
   std::vector<Slot> slots;
-  for (const RowId id : ids) {
-    const auto slot = forest.index.find(forest.rows.ids, id);
-    if (!slot) {
-      throw std::invalid_argument(argument + ": the model holds no row with id " +
-                                  std::to_string(id) + "; row_ids_ has the ids of those it holds");
-    }
-    slots.push_back(*slot);
-  }
+  for (const RowId id : ids) slots.push_back(forest.slot_of(id, argument));
   std::sort(slots.begin(), slots.end());
   const auto twice = std::adjacent_find(slots.begin(), slots.end());
   if (twice != slots.end()) {
@@ -357,14 +350,15 @@ void check_what_is_left(const Forest& forest, const Sample<Value>* added,
 // Whether the trees cannot stay: there are more classes, or many changed rows, or rows that the sums as
 // they are made cannot hold.
 template <class Value>
-bool must_refit(const Forest& forest, const Sample<Value>* added, std::size_t n_removed,
-                bool grows) {
+bool must_refit(const Forest& forest, const Sample<Value>* added, std::size_t n_removed, bool grows,
+                bool keeps_structure) {
   const std::size_t n_added = added == nullptr ? 0 : added->x.rows;
   const std::size_t n_rows = forest.rows.size() + n_added;
   const bool packed = std::holds_alternative<KeptSums<PackedSums>>(forest.states[0].sums);
   const bool weighted = !forest.rows.raw_weight.empty() || (n_added != 0 && !added->weight.empty());
-  return grows ||
-         largest_change * static_cast<double>(n_removed + n_added) > static_cast<double>(n_rows) ||
+  const bool many =
+      largest_change * static_cast<double>(n_removed + n_added) > static_cast<double>(n_rows);
+  return grows || (many && !keeps_structure) ||
          (packed && (weighted || static_cast<std::int64_t>(n_rows) > PackedSums::most_rows));
 }
 
@@ -409,7 +403,8 @@ UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const 
   const bool grows = forest.loss.kind != LossKind::squared && n_classes > forest.loss.n_classes;
   Change change;
   change.removed = slots_of_ids(forest, removed, removed_argument);
-  const bool refits = must_refit(forest, added, change.removed.size(), grows);
+  const bool refits =
+      must_refit(forest, added, change.removed.size(), grows, rule.keeps_structure());
   if (added != nullptr) {
     check_added_ids(forest, added->ids, change.removed);
     check_added_values(forest, *added, change.removed, refits);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,7 +11,8 @@
 
 namespace graftboost {
 
-// When a split still passes although the rows changed.
+// When a split still passes although the rows changed. With an infinite tolerance all do, and trees keep
+// their structure whatever happens to the rows.
 //   regret   (best gain - present gain) / noise * N / n <= tolerance: retraining is spent where it is
 //            cheap and where single rows are remembered, in nodes that few rows reach
 //   rank     the present split is among the best `places` candidates (the paper's sigma)
@@ -19,6 +21,8 @@ struct ToleranceRule {
   Kind kind = Kind::regret;
   double tolerance = 1;
   std::int64_t places = 1;
+
+  bool keeps_structure() const { return tolerance == std::numeric_limits<double>::infinity(); }
 
   bool regret_passes(double best, double present, double noise, std::int64_t n_all,
                      std::int64_t n) const {

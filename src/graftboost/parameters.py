@@ -5,6 +5,7 @@ Both estimators take them, and each is described once, here.
 
 from __future__ import annotations
 
+import math
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -29,7 +30,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "subsample": [Interval(Real, 0, 1, closed="right")],
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
     "tolerance_rule": [StrOptions({"regret", "rank"})],
-    "tolerance": [Interval(Real, 0, None, closed="left")],
+    "tolerance": [Interval(Real, 0, math.inf, closed="both")],
     "updatable": ["boolean"],
     "early_stopping": ["boolean"],
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
@@ -74,7 +75,8 @@ DESCRIPTIONS = """\
     tolerance_rule : {"regret", "rank"}, default="regret"
         How to tell, in an update, that a split is still good enough.
     tolerance : float, default=1.2
-        How much worse than the best candidate a split may become before it is grown anew.
+        How much worse than the best candidate a split may become before it is grown anew; with
+        infinity none ever is.
     updatable : bool, default=True
         Whether to keep the state that updates need: five bytes or so for each row and tree.
     early_stopping : bool, default=False

@@ -16,7 +16,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 # The same thing looks the same in every picture.
-CONTROL = {"color": "#8c8c8c", "linestyle": "--", "marker": "", "linewidth": 1.2}
+CONTROL: dict[str, Any] = {"color": "#8c8c8c", "linestyle": "--", "marker": "", "linewidth": 1.2}
 
 PANEL = (3.6, 2.7)  # inches
 
@@ -69,10 +69,10 @@ def plain(axis: Axes) -> None:
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(True, axis="y", color="#e6e6e6", linewidth=0.8)
     axis.set_axisbelow(True)
-    axis.tick_params(labelsize=8)
-    axis.title.set_size(10)
-    axis.xaxis.label.set_size(9)
-    axis.yaxis.label.set_size(9)
+    axis.tick_params(which="both", labelsize=8)  # logarithmic axes label minor ticks too
+    axis.title.set_fontsize(10)
+    axis.xaxis.label.set_fontsize(9)
+    axis.yaxis.label.set_fontsize(9)
 
 
 def lines(
@@ -148,7 +148,9 @@ def bars(
             error_kw={"elinewidth": 1, "capsize": 2},
         )
     longest = max((len(group) for group in groups), default=0) * len(groups)
-    turned = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if longest > 36 else {}
+    turned: dict[str, Any] = (
+        {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if longest > 36 else {}
+    )
     axis.set_xticks(range(len(groups)), list(groups), **turned)
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NO_IDS = np.empty(0, dtype=np.int64)
 LARGEST_ID = np.iinfo(np.int64).max
+MOST_PLACES = 2**62  # more than there are candidates, for an infinite tolerance
 
 # Read anew by every update, so that they may be set between two of them.
 UPDATE_PARAMETERS = ("tolerance_rule", "tolerance", "n_jobs")
@@ -241,13 +242,18 @@ class Updatable(ABC):
                 1 if classes is None else len(classes),
                 self.tolerance_rule,
                 float(self.tolerance),
-                max(1, math.ceil(self.tolerance * self.split_sample * self.max_bins)),
+                self._places(),
                 thread_count(self.n_jobs),
                 argument,
             )
         except Exception:
             self._next_id = next_id
             raise
+
+    def _places(self) -> int:
+        """Return among how many of its node's candidates a split passes the rank rule."""
+        places = self.tolerance * self.split_sample * self.max_bins
+        return max(1, math.ceil(min(places, MOST_PLACES)))
 
     @available_if(_is_to_be_updatable)  # type: ignore[untyped-decorator]
     def partial_fit(

@@ -30,11 +30,19 @@ LARGEST_SHIFT = 4  # beyond one row in so many, regrowing is cheaper
 
 @dataclass(frozen=True)
 class ToleranceRule:
-    """When a split still passes: by its regret, or by its rank among the candidates."""
+    """When a split still passes: by its regret, or by its rank among the candidates.
+
+    With an infinite tolerance all do, and trees keep their structure.
+    """
 
     kind: str = "regret"
     tolerance: float = 1.2
     places: int = 1
+
+    @property
+    def keeps_structure(self) -> bool:
+        """Whether no node is ever retrained."""
+        return math.isinf(self.tolerance)
 
 
 @dataclass
@@ -166,7 +174,7 @@ class _TreeUpdate:
             node.gain, node.test = gain, test
             return []
         passes = self.rank_passes if self.rule.kind == "rank" else self.regret_passes
-        if not passes(index, gain, touched):
+        if not self.rule.keeps_structure and not passes(index, gain, touched):
             return [index]
         node.gain = self.present_gain(node)
         failed = []
@@ -307,6 +315,8 @@ class _TreeUpdate:
 
     def order_passes(self, key: list[float], leaf: int, present: float, n: int) -> bool:
         """Whether the order of growth may stay although this leaf comes before that split."""
+        if self.rule.keeps_structure:
+            return True
         if self.rule.kind == "regret":
             return self.tolerated(key[leaf], present, n)
         ahead = sum(node.left < 0 and key[i] > present for i, node in enumerate(self.tree.nodes))

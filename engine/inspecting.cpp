@@ -1,0 +1,89 @@
+#include "inspecting.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "histogram.hpp"
+#include "splitting.hpp"
+#include "training.hpp"
+
+namespace graftboost {
+namespace {
+
+constexpr double never = -std::numeric_limits<double>::infinity();
+
+double score_of(const SplitParams& params, const Totals& side) {
+  const double g = static_cast<double>(side.g) * params.gradient_unit;
+  return g * g / (static_cast<double>(side.h) * params.hessian_unit + params.l2);
+}
+
+SplitPlace place_of(const SplitParams& params, const CodeLayout& layout, const Tree& tree,
+                    NodeIndex i, const WideSums* histogram) {
+  const Node& node = tree.nodes[static_cast<std::size_t>(i)];
+  const Totals& left = tree.nodes[static_cast<std::size_t>(node.left)].sums;
+  const Totals right = node.sums - left;
+  const bool counts = std::min(left.n, right.n) >= params.min_samples_leaf;
+  SplitPlace result{i};
+  result.left_rows = left.n;
+  result.right_rows = right.n;
+  result.left_score = score_of(params, left);
+  result.right_score = score_of(params, right);
+  result.gain = counts ? gain_of(params, node.sums, left) : never;
+  result.best_gain = result.gain;
+  for (std::uint32_t f = 0; f < layout.n_features(); ++f) {
+    result.n_better += count_better(params, layout[f], node.sums, histogram, result.gain);
+    result.best_gain = std::max(
+        result.best_gain, best_split_of_feature(params, layout[f], f, node.sums, histogram).gain);
+  }
+  const CodeLayout::Place& own = layout[node.test.feature];
+  result.next_gain = next_gain(params, own, node.sums, histogram, result.gain);
+  if (result.next_gain != never) result.next_rows = margin_of(own, node.test, histogram).rows;
+  return result;
+}
+
+}  // namespace
+
+std::vector<SplitPlace> split_places(const Forest& forest, std::size_t t) {
+  const Tree& tree = forest.trees[t];
+  const CodeLayout& layout = forest.rows.layout;
+  const SplitParams params = growing_params(forest).split;
+  std::vector<std::vector<Slot>> reached(tree.nodes.size());
+  forest.states[t].leaf_ids.visit([&](const auto* ids) {
+    for (Slot row = 0; row < forest.rows.size(); ++row) {
+      if (!forest.in_bag(t, forest.rows.ids[row])) continue;
+      NodeIndex i = tree.nodes[static_cast<std::size_t>(tree.leaves[ids[row]])].parent;
+      for (; i != no_node; i = tree.nodes[static_cast<std::size_t>(i)].parent)
+        reached[static_cast<std::size_t>(i)].push_back(row);
+    }
+  });
+  std::vector<SplitPlace> places;
+  Histogram<WideSums> histogram(layout.histogram_size());
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
+    if (tree.nodes[i].is_leaf()) continue;
+    const std::size_t n = reached[i].size();
+    reached[i].resize(n + slots_read_ahead);
+    histogram.fill(WideSums(Totals{}));
+    accumulate(forest.rows, forest.contributions_to(t), {reached[i].data(), n}, histogram.data());
+    for (std::size_t f = 0; f < layout.n_features(); ++f) {
+      if (layout[f].counts_only_differing())
+        complete(layout[f], tree.nodes[i].sums, histogram.data());
+    }
+    places.push_back(place_of(params, layout, tree, static_cast<NodeIndex>(i), histogram.data()));
+  }
+  return places;
+}
+
+HeldRows held_rows(Forest& forest, std::span<const RowId> ids) {
+  if (!forest.index.built()) forest.index.build(forest.rows.ids);
+  const bool classes = forest.loss.kind != LossKind::squared;
+  HeldRows held;
+  for (const RowId id : ids) {
+    const Slot row = forest.slot_of(id, "row_ids");
+    for (std::uint32_t f = 0; f < forest.rows.layout.n_features(); ++f)
+      held.codes.push_back(forest.rows.code(row, f));
+    held.target.push_back(classes ? forest.rows.target[row] : forest.rows.raw_target[row]);
+  }
+  return held;
+}
+
+}  // namespace graftboost

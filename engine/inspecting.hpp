@@ -1,0 +1,35 @@
+// How a model stands, for those who want to look into it: nothing here changes a model.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "forest.hpp"
+
+namespace graftboost {
+
+// A split among the candidates of its node, by the sums as they are.
+struct SplitPlace {
+  NodeIndex node = no_node;
+  std::int64_t n_better = 0;  // candidates with a larger gain
+  double gain = 0, best_gain = 0;
+  double left_score = 0, right_score = 0;  // G^2 / (H + l2) of either side
+  std::int64_t left_rows = 0, right_rows = 0;
+  // Of the other candidates of its feature: the largest gain, and the fewest rows that one sends to the
+  // other side. Minus infinity and 0 where there are none.
+  double next_gain = 0;
+  std::int64_t next_rows = 0;
+};
+
+// Of every split in a tree, from sums that are counted anew.
+std::vector<SplitPlace> split_places(const Forest& forest, std::size_t t);
+
+// Rows as the model holds them, in the order of these ids.
+struct HeldRows {
+  std::vector<Code> codes;     // row by row
+  std::vector<double> target;  // class, or target in its own units
+};
+HeldRows held_rows(Forest& forest, std::span<const RowId> ids);
+
+}  // namespace graftboost

@@ -1,0 +1,44 @@
+"""Models to compare with, made from copies: an audit never changes the model that it is given."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from graftboost.boosting import GraftBoost
+
+Model = TypeVar("Model", bound="GraftBoost")
+
+
+def trained_without(model: Model, row_ids: ArrayLike) -> Model:
+    """Return the model that training from all its rows but these makes, with its bins."""
+    result = copy.deepcopy(model)
+    held = result.row_ids_[np.isin(result.row_ids_, np.asarray(row_ids))]
+    if len(held):
+        # All structure stays: it is trained anew in any case.
+        result.set_params(tolerance_rule="regret", tolerance=np.inf)
+        result.remove(held)
+        result.set_params(tolerance_rule=model.tolerance_rule, tolerance=model.tolerance)
+    return result.refit()
+
+
+def trained_again(model: Model) -> Model:
+    """Return the model that training from the rows held makes, with its bins."""
+    return copy.deepcopy(model).refit()
+
+
+def booked_only(model: Model, row_ids: NDArray[np.int64]) -> Model:
+    """Return a copy from whose sums and leaf values rows are taken, while no split changes."""
+    result = copy.deepcopy(model)
+    result.set_params(tolerance_rule="regret", tolerance=np.inf)
+    result.remove(row_ids)
+    return result
+
+
+def ids_in_one_only(holder: GraftBoost, other: GraftBoost) -> NDArray[np.int64]:
+    """Return the ids of rows that the first model holds and the second does not."""
+    return np.setdiff1d(holder.row_ids_, other.row_ids_)

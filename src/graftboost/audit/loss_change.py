@@ -1,0 +1,193 @@
+"""Whether rows were forgotten, or learned: what an update did to their loss, beside a retrain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graftboost.audit.copies import ids_in_one_only, trained_again, trained_without
+from graftboost.audit.ratio import Ratio, ratio_of_sums
+from graftboost.audit.result import Audit, Cell, Chart
+from graftboost.inspection import HeldRows, held_rows, losses
+
+if TYPE_CHECKING:
+    from graftboost.boosting import GraftBoost
+
+
+def forgetting(
+    before: GraftBoost,
+    after: GraftBoost,
+    row_ids: ArrayLike | None = None,
+    *,
+    retrained: GraftBoost | None = None,
+) -> Audit:
+    """Measure how far a model has forgotten rows that were removed from it.
+
+    Forgetting is what the update changed in the loss of the removed rows, of what training again
+    without them changes: 0 is nothing forgotten, which is what a model left alone has by
+    definition, and 1 is as if never seen.
+
+    Parameters
+    ----------
+    before : GraftBoostClassifier or GraftBoostRegressor
+        The model when it held the rows.
+    after : GraftBoostClassifier or GraftBoostRegressor
+        The model after their removal.
+    row_ids : array-like of int, default=None
+        Ids of the removed rows. Without, those that `before` holds and `after` does not.
+    retrained : GraftBoostClassifier or GraftBoostRegressor, default=None
+        A model trained without the rows. Without, a refit of what `before` holds but them, which
+        has the same bins.
+
+    Returns
+    -------
+    Audit
+        Its ``figures`` have "forgetting", "low" and "high" (a bootstrap interval over the rows),
+        and the mean losses "loss_before", "loss_after" and "loss_retrained".
+
+    Examples
+    --------
+    >>> import copy
+    >>> from graftboost import GraftBoostClassifier, audit
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> model = GraftBoostClassifier(n_estimators=20).fit(*load_breast_cancer(return_X_y=True))
+    >>> updated = copy.deepcopy(model)
+    >>> report = updated.remove(slice(0, 20))
+    >>> audit.forgetting(model, updated).figures["loss_retrained"] > 0
+    True
+    """
+    ids = ids_in_one_only(before, after) if row_ids is None else np.atleast_1d(np.asarray(row_ids))
+    _check_any(ids, "before holds no row that after does not hold")
+    rows = held_rows(before, ids)
+    if retrained is None:
+        retrained = trained_without(before, ids)
+    return _measure("forgetting", "removed", rows, before, after, retrained)
+
+
+def learning(
+    before: GraftBoost,
+    after: GraftBoost,
+    row_ids: ArrayLike | None = None,
+    *,
+    retrained: GraftBoost | None = None,
+) -> Audit:
+    """Measure how far a model has learned rows that were added to it.
+
+    Learning is what the update changed in the loss of the added rows, of what training again with
+    them changes: 0 is nothing learned, 1 is as if they had been there from the start.
+
+    Parameters
+    ----------
+    before : GraftBoostClassifier or GraftBoostRegressor
+        The model when it did not hold the rows.
+    after : GraftBoostClassifier or GraftBoostRegressor
+        The model after their addition.
+    row_ids : array-like of int, default=None
+        Ids of the added rows. Without, those that `after` (or, if it has none, `retrained`) holds
+        and `before` does not.
+    retrained : GraftBoostClassifier or GraftBoostRegressor, default=None
+        A model trained with the rows. Without, a refit of what `after` holds, with the same bins.
+
+    Returns
+    -------
+    Audit
+        Its ``figures`` have "learning", "low" and "high" (a bootstrap interval over the rows), and
+        the mean losses "loss_before", "loss_after" and "loss_retrained".
+    """
+    holder = after if retrained is None or len(ids_in_one_only(after, before)) else retrained
+    ids = ids_in_one_only(holder, before) if row_ids is None else np.atleast_1d(np.asarray(row_ids))
+    _check_any(ids, "after holds no row that before does not hold")
+    rows = held_rows(holder, ids)
+    if retrained is None:
+        retrained = trained_again(after)
+    return _measure("learning", "added", rows, before, after, retrained)
+
+
+def _check_any(ids: NDArray[np.int64], problem: str) -> None:
+    if not len(ids):
+        raise ValueError(
+            f"There are no rows to look at: {problem}. Pass the model before the update and a copy "
+            "of it after, or name the rows with row_ids."
+        )
+
+
+def _measure(
+    name: str,
+    done: str,
+    rows: HeldRows,
+    before: GraftBoost,
+    after: GraftBoost,
+    retrained: GraftBoost,
+) -> Audit:
+    first, second, third = (losses(model, rows) for model in (before, after, retrained))
+    ratio = ratio_of_sums(second - first, third - first)
+    whole = _mean_interval(third - first)
+    table: tuple[tuple[Cell, ...], ...] = (
+        ("left alone", float(first.mean()), "0"),
+        ("updated", float(second.mean()), str(ratio)),
+        ("trained again", float(third.mean()), "1"),
+    )
+    return Audit(
+        name,
+        f"{name.capitalize()} of {_rows(len(rows))} {done}",
+        ("model", "loss of the rows", name),
+        table,
+        _in_words(name, ratio, whole),
+        {
+            name: ratio.value,
+            "low": ratio.low,
+            "high": ratio.high,
+            "rows": len(rows),
+            "loss_before": float(first.mean()),
+            "loss_after": float(second.mean()),
+            "loss_retrained": float(third.mean()),
+        },
+        Chart(
+            "bars",
+            ["left alone", "updated", "trained again"],
+            {f"loss of the {done} rows": [float(x.mean()) for x in (first, second, third)]},
+            y_label="mean loss",
+        ),
+    )
+
+
+def _rows(n: int) -> str:
+    return "1 row" if n == 1 else f"{n:,} rows"
+
+
+def _mean_interval(changes: NDArray[np.float64]) -> tuple[float, float]:
+    if len(changes) < 2:
+        return float(changes[0]), float(changes[0])
+    rng = np.random.default_rng(0)
+    means = [rng.choice(changes, len(changes)).mean() for _ in range(500)]
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _in_words(name: str, ratio: Ratio, whole: tuple[float, float]) -> str:
+    verb, without = {"forgetting": ("forgotten", "without"), "learning": ("learned", "with")}[name]
+    if ratio.value is None or whole[0] <= 0 <= whole[1]:
+        return (
+            f"A model trained {without} these rows judges them as the model before did, within "
+            f"what chance explains: there was next to nothing to be {verb}, and the ratio says "
+            "little."
+        )
+    if ratio.low is None or ratio.high is None:
+        return (
+            f"The update has {verb} {ratio.value:.0%} of what training again would have; from so "
+            "few rows no interval can be given."
+        )
+    if ratio.low <= 1 <= ratio.high:
+        return (
+            f"The update has {verb} as much as training again would have, within what chance "
+            f"explains ({ratio.low:.0%} to {ratio.high:.0%})."
+        )
+    if ratio.low > 1:
+        return f"The update has {verb} more than training again would have: {ratio.value:.0%}."
+    return (
+        f"The update has {verb} {ratio.value:.0%} of what training again would have "
+        f"({ratio.low:.0%} to {ratio.high:.0%}); the rest is still there. A lower tolerance "
+        "leaves less of it, refit() none."
+    )

@@ -1,0 +1,183 @@
+"""What every audit returns: figures that print as a table and draw themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from graftboost import plotting
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What a picture of an audit shows.
+
+    Attributes
+    ----------
+    kind : {"bars", "lines"}
+        How it is drawn.
+    x : sequence
+        Groups of bars, or where the points of the lines are.
+    series : mapping of str to sequence of float
+        Heights, by name.
+    x_label, y_label : str
+        What the axes say.
+    spread : mapping of str to pair of sequences
+        Lower and upper end of an interval around each height.
+    marks : mapping of str to float
+        Heights at which a dashed line runs across, by name.
+    """
+
+    kind: Literal["bars", "lines"]
+    x: Sequence[Any]
+    series: Mapping[str, Sequence[float]]
+    x_label: str = ""
+    y_label: str = ""
+    spread: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
+    marks: Mapping[str, float] = field(default_factory=dict)
+
+    def draw(self, axis: Axes) -> None:
+        """Draw it on these axes."""
+        if self.kind == "lines":
+            plotting.lines(axis, self.x, self.series, bands=self.spread)
+        else:
+            reach = {
+                name: (
+                    [v - low for v, low in zip(self.series[name], ends[0], strict=True)],
+                    [high - v for v, high in zip(self.series[name], ends[1], strict=True)],
+                )
+                for name, ends in self.spread.items()
+            }
+            plotting.bars(axis, [str(group) for group in self.x], self.series, errors=reach)
+        for name, height in self.marks.items():
+            axis.axhline(height, label=name, **plotting.CONTROL)
+        axis.set_xlabel(self.x_label)
+        axis.set_ylabel(self.y_label)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found.
+
+    Print it for a table and plain words, call `plot` for a picture.
+
+    Attributes
+    ----------
+    name : str
+        The function that made it.
+    title : str
+        What was looked at.
+    columns : tuple of str
+        Heads of the table.
+    rows : tuple of tuple
+        Its rows; None is an empty cell.
+    summary : str
+        What was found, in plain words.
+    figures : mapping of str to Any
+        What was measured, by name: numbers and lists, as JSON has them.
+    chart : Chart or None
+        What its picture shows.
+    parts : tuple of Audit
+        The audits that it is made of, if it is made of several.
+    """
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    summary: str
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    chart: Chart | None = None
+    parts: tuple[Audit, ...] = ()
+
+    def __str__(self) -> str:
+        cells = [list(self.columns), *([_write(cell) for cell in row] for row in self.rows)]
+        widths = [max(len(line[i]) for line in cells) for i in range(len(self.columns))]
+        lines = [
+            "  " + "  ".join(_align(cell, width, i) for i, (cell, width) in _pairs(line, widths))
+            for line in cells
+        ]
+        lines.insert(1, "  " + "  ".join("-" * width for width in widths))
+        text = "\n".join([self.title, *(line.rstrip() for line in lines), self.summary])
+        return "\n\n".join([text, *(str(part) for part in self.parts)])
+
+    def to_markdown(self) -> str:
+        """Return the table in Markdown, between the title and the summary."""
+        lines = [
+            list(self.columns),
+            ["---"] * len(self.columns),
+            *([_write(cell) for cell in row] for row in self.rows),
+        ]
+        table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        text = f"**{self.title}**\n\n{table}\n\n{self.summary}"
+        return "\n\n".join([text, *(part.to_markdown() for part in self.parts)])
+
+    _repr_markdown_ = to_markdown
+
+    def plot(self, ax: Axes | None = None) -> Axes | list[Axes]:
+        """Draw it; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where. Without, a figure of its own, with a panel for each part.
+
+        Returns
+        -------
+        Axes or list of Axes
+            Where it was drawn; several if it has parts. ``.figure.savefig(...)`` saves it.
+
+        Raises
+        ------
+        ValueError
+            If there is nothing to draw, or `ax` is given for an audit with several pictures.
+        """
+        drawn = [audit for audit in (self, *self.parts) if audit.chart is not None]
+        if not drawn:
+            raise ValueError(f"The audit {self.name!r} has no picture. Print it instead.")
+        if ax is not None:
+            if len(drawn) > 1:
+                raise ValueError(
+                    f"ax is given, but the audit {self.name!r} has {len(drawn)} pictures. "
+                    "Leave ax out, or plot one of its parts."
+                )
+            drawn[0]._draw_on(ax)
+            ax.legend(fontsize=8, frameon=False)
+            return ax
+        _, axes = plotting.panels(len(drawn), columns=2, size=(4.6, 3.2))
+        for audit, axis in zip(drawn, axes, strict=True):
+            audit._draw_on(axis)
+            axis.legend(fontsize=8, frameon=False)
+        return axes if len(axes) > 1 else axes[0]
+
+    def _draw_on(self, axis: Axes) -> None:
+        assert self.chart is not None
+        axis.set_title(self.title, fontsize=10)
+        self.chart.draw(axis)
+
+
+def _pairs(line: list[str], widths: list[int]) -> list[tuple[int, tuple[str, int]]]:
+    return list(enumerate(zip(line, widths, strict=True)))
+
+
+def _align(cell: str, width: int, column: int) -> str:
+    return cell.ljust(width) if column == 0 else cell.rjust(width)
+
+
+def _write(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    return f"{cell:.3g}" if isinstance(cell, float) else str(cell)
+
+
+def percent(share: float) -> str:
+    """Write a share of one in per cent, as in "98.8%"."""
+    if share in (0, 1):
+        return f"{100 * share:.0f}%"
+    return f"{100 * share:.1f}%" if 0.0005 <= share < 0.9995 else f"{100 * share:.3f}%"

@@ -1,0 +1,202 @@
+"""What rows that leave do to the splits: how far they fall, and whether that was foreseen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graftboost.audit.copies import booked_only
+from graftboost.audit.result import Audit, Cell, Chart, percent
+from graftboost.inspection import split_places
+
+if TYPE_CHECKING:
+    from graftboost.boosting import GraftBoost
+
+# Places that a split falls to: 0 is still the best. Open at the end.
+PLACES = (0, 1, 2, 5, 10, 50)
+
+
+def split_shift(model: GraftBoost, row_ids: ArrayLike) -> Audit:
+    """Measure how far the splits of a model fall among their candidates when rows are removed.
+
+    The rows are taken out of all sums of a copy, and no node is retrained. A split that was the
+    best of its node may then have better ones before it: as many as its place says, or all, if it
+    leaves a side too few rows.
+
+    Parameters
+    ----------
+    model : GraftBoostClassifier or GraftBoostRegressor
+        The model that holds the rows.
+    row_ids : array-like of int
+        Ids of the rows to remove.
+
+    Returns
+    -------
+    Audit
+        Its ``figures`` have "share_best" (splits that stay the best), "mean_place", and for each
+        iteration "mean_by_iteration" and "error_by_iteration", the standard error of it.
+    """
+    ids = np.atleast_1d(np.asarray(row_ids))
+    places = split_places(booked_only(model, ids))
+    fallen = places.n_better
+    iterations = places.tree // model._forest.trees_per_iteration
+    means, spread = _by_iteration(iterations, fallen.astype(np.float64))
+    shares = _shares(fallen)
+    rows: list[tuple[Cell, ...]] = [(name, percent(share)) for name, share in shares.items()]
+    best = float(np.mean(fallen == 0))
+    return Audit(
+        "split_shift",
+        f"Places that {len(fallen):,} splits fall to when {len(ids):,} rows go",
+        ("place", "splits"),
+        tuple(rows),
+        f"{percent(best)} of the splits stay the best of their nodes; the others have "
+        f"{_mean(fallen[fallen > 0]):.1f} better candidates before them on average.",
+        {
+            "share_best": best,
+            "mean_place": _mean(fallen),
+            "shares": shares,
+            "mean_by_iteration": means,
+            "error_by_iteration": spread,
+        },
+        Chart(
+            "lines",
+            list(range(1, len(means) + 1)),
+            {"mean place": means},
+            x_label="iteration",
+            y_label="better candidates",
+            spread={
+                "mean place": (
+                    [m - s for m, s in zip(means, spread, strict=True)],
+                    [m + s for m, s in zip(means, spread, strict=True)],
+                )
+            },
+        ),
+    )
+
+
+def _mean(values: NDArray[np.int64]) -> float:
+    return float(values.mean()) if len(values) else 0.0
+
+
+def _shares(fallen: NDArray[np.int64]) -> dict[str, float]:
+    shares = {}
+    for first, after in zip(PLACES, (*PLACES[1:], None), strict=True):
+        inside = fallen >= first
+        if after is None:
+            name = f"{first} or more"
+        else:
+            inside &= fallen < after
+            name = "0 (the best)" if first == 0 else f"{first}"
+            name += f" to {after - 1}" if after > first + 1 else ""
+        shares[name] = float(np.mean(inside)) if len(fallen) else 0.0
+    return shares
+
+
+def _by_iteration(
+    iterations: NDArray[np.int64], values: NDArray[np.float64]
+) -> tuple[list[float], list[float]]:
+    means, errors = [], []
+    for m in np.unique(iterations):
+        own = values[iterations == m]
+        means.append(float(own.mean()))
+        errors.append(float(own.std(ddof=1) / np.sqrt(len(own))) if len(own) > 1 else 0.0)
+    return means, errors
+
+
+def robustness(model: GraftBoost, row_ids: ArrayLike) -> Audit:
+    """Hold the paper's two conditions for a robust split against what a removal does.
+
+    *Distance Robust*: the nearest other candidate of the feature is further away, in rows, than
+    lambda * gain / (score of the left side / its rows + score of the right side / its rows), with
+    lambda the share of rows that change. *Robustness Split*: the gain is more than 1 / (1 - lambda)
+    times that of any other candidate of the feature. Both foresee that the split stays the best.
+
+    Parameters
+    ----------
+    model : GraftBoostClassifier or GraftBoostRegressor
+        The model that holds the rows; splits that are not the best of their nodes to begin with are
+        left out.
+    row_ids : array-like of int
+        Ids of the rows to remove.
+
+    Returns
+    -------
+    Audit
+        Its ``figures`` have, for each condition, how many splits it calls robust ("robust"), how
+        many of these stay the best ("kept_if_robust") and how many of the others do
+        ("kept_if_not").
+    """
+    ids = np.atleast_1d(np.asarray(row_ids))
+    share = len(ids) / model.n_rows_
+    then, now = split_places(model), split_places(booked_only(model, ids))
+    if len(then) != len(now):
+        raise ValueError(
+            f"row_ids names {len(ids):,} of {model.n_rows_:,} rows, so many that the model is "
+            "trained anew instead of updated. Name fewer."
+        )
+    best = then.n_better == 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = share * then.gain
+        distance /= then.left_score / then.left_rows + then.right_score / then.right_rows
+    conditions = {
+        "Distance Robust": (then.next_rows > distance) | (then.next_gain == -np.inf),
+        "Robustness Split": then.gain > then.next_gain / (1 - share),
+        "both": np.ones(len(then), dtype=bool),
+    }
+    conditions["both"] = conditions["Distance Robust"] & conditions["Robustness Split"]
+    kept = now.n_better == 0
+    figures = {
+        name: {
+            "robust": float(np.mean(robust[best])) if best.any() else 0.0,
+            "kept_if_robust": _share(kept[best & robust]),
+            "kept_if_not": _share(kept[best & ~robust]),
+        }
+        for name, robust in conditions.items()
+    }
+    rows: list[tuple[Cell, ...]] = [
+        (name, *("-" if value is None else percent(value) for value in found.values()))
+        for name, found in figures.items()
+    ]
+    return Audit(
+        "robustness",
+        f"What was foreseen of {int(best.sum()):,} splits when {len(ids):,} rows go",
+        ("condition", "foreseen to stay", "of these did stay", "of the others did stay"),
+        tuple(rows),
+        _in_words(figures),
+        {**figures, "splits": int(best.sum()), "kept": _share(kept[best])},
+        Chart(
+            "bars",
+            list(figures),
+            {
+                "foreseen to stay": [100 * (f["kept_if_robust"] or 0.0) for f in figures.values()],
+                "others": [100 * (f["kept_if_not"] or 0.0) for f in figures.values()],
+            },
+            y_label="per cent that did stay",
+        ),
+    )
+
+
+def _share(values: NDArray[np.bool_]) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _in_words(figures: dict[str, dict[str, float | None]]) -> str:
+    words = []
+    for name, found in figures.items():
+        stayed, others = found["kept_if_robust"], found["kept_if_not"]
+        if name == "both" or stayed is None:
+            continue
+        if others is None:
+            words.append(f"{name} calls every split robust; {percent(stayed)} stayed the best.")
+        else:
+            words.append(
+                f"Of the splits that {name} calls robust {percent(stayed)} stayed the best, of the "
+                f"others {percent(others)}."
+            )
+    words.append(
+        "Both conditions look at candidates of the split's own feature only, so a split can also "
+        "be overtaken by another feature."
+    )
+    return " ".join(words)
