@@ -154,6 +154,27 @@ def bars(
     axis.set_xticks(range(len(groups)), list(groups), **turned)
 
 
+def logarithmic(axis: Axes) -> None:
+    """Make the height of what is drawn logarithmic, with plain numbers beside it.
+
+    Call it after drawing: how many numbers there are depends on how far the heights reach.
+
+    Parameters
+    ----------
+    axis : Axes
+        Where.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_yscale("log")
+    low, high = axis.get_ylim()
+    decades = math.log10(high / low)
+    steps = range(1, 10) if decades < 0.6 else (1, 2, 5) if decades < 2 else (1,)
+    axis.yaxis.set_major_locator(LogLocator(subs=tuple(steps)))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.yaxis.set_minor_formatter(NullFormatter())
+
+
 def legend(figure: Figure, *, columns: int = 4) -> None:
     """Put one legend for all panels under them; names that several panels have come once."""
     found: dict[str, Any] = {}
