@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,13 +16,11 @@ Model = TypeVar("Model", bound="GraftBoost")
 
 def trained_without(model: Model, row_ids: ArrayLike) -> Model:
     """Return the model that training from all its rows but these makes, with its bins."""
-    result = copy.deepcopy(model)
-    held = result.row_ids_[np.isin(result.row_ids_, np.asarray(row_ids))]
-    if len(held):
-        # All structure stays: it is trained anew in any case.
-        result.set_params(tolerance_rule="regret", tolerance=np.inf)
-        result.remove(held)
-        result.set_params(tolerance_rule=model.tolerance_rule, tolerance=model.tolerance)
+    held = model.row_ids_[np.isin(model.row_ids_, np.asarray(row_ids))]
+    if not len(held):
+        return trained_again(model)
+    result = booked_only(model, held)  # all trees are trained anew in any case
+    result.set_params(tolerance_rule=model.tolerance_rule, tolerance=model.tolerance)
     return result.refit()
 
 
@@ -31,11 +29,13 @@ def trained_again(model: Model) -> Model:
     return copy.deepcopy(model).refit()
 
 
-def booked_only(model: Model, row_ids: NDArray[np.int64]) -> Model:
-    """Return a copy from whose sums and leaf values rows are taken, while no split changes."""
+def booked_only(
+    model: Model, remove: ArrayLike | None = None, X: Any = None, y: ArrayLike | None = None
+) -> Model:
+    """Return a copy in whose sums and leaf values rows come and go, while no split changes."""
     result = copy.deepcopy(model)
     result.set_params(tolerance_rule="regret", tolerance=np.inf)
-    result.remove(row_ids)
+    result.update(X, y, remove=remove)
     return result
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,19 +18,26 @@ if TYPE_CHECKING:
 PLACES = (0, 1, 2, 5, 10, 50)
 
 
-def split_shift(model: GraftBoost, row_ids: ArrayLike) -> Audit:
-    """Measure how far the splits of a model fall among their candidates when rows are removed.
+def split_shift(
+    model: GraftBoost,
+    row_ids: ArrayLike | None = None,
+    X: Any = None,
+    y: ArrayLike | None = None,
+) -> Audit:
+    """Measure how far the splits of a model fall among their candidates when rows come or go.
 
-    The rows are taken out of all sums of a copy, and no node is retrained. A split that was the
+    The rows are booked in all sums of a copy, and no node is retrained. A split that was the
     best of its node may then have better ones before it: as many as its place says, or all, if it
     leaves a side too few rows.
 
     Parameters
     ----------
     model : GraftBoostClassifier or GraftBoostRegressor
-        The model that holds the rows.
-    row_ids : array-like of int
-        Ids of the rows to remove.
+        The model as it is.
+    row_ids : array-like of int, default=None
+        Ids of rows to remove.
+    X, y : array-like, default=None
+        Rows to add.
 
     Returns
     -------
@@ -38,8 +45,8 @@ def split_shift(model: GraftBoost, row_ids: ArrayLike) -> Audit:
         Its ``figures`` have "share_best" (splits that stay the best), "mean_place", and for each
         iteration "mean_by_iteration" and "error_by_iteration", the standard error of it.
     """
-    ids = np.atleast_1d(np.asarray(row_ids))
-    places = split_places(booked_only(model, ids))
+    what, _ = _change(model, row_ids, X, y)
+    places = split_places(booked_only(model, row_ids, X, y))
     fallen = places.n_better
     iterations = places.tree // model._forest.trees_per_iteration
     means, spread = _by_iteration(iterations, fallen.astype(np.float64))
@@ -48,7 +55,7 @@ def split_shift(model: GraftBoost, row_ids: ArrayLike) -> Audit:
     best = float(np.mean(fallen == 0))
     return Audit(
         "split_shift",
-        f"Places that {len(fallen):,} splits fall to when {len(ids):,} rows go",
+        f"Places that {len(fallen):,} splits fall to with {what}",
         ("place", "splits"),
         tuple(rows),
         f"{percent(best)} of the splits stay the best of their nodes; the others have "
@@ -74,6 +81,21 @@ def split_shift(model: GraftBoost, row_ids: ArrayLike) -> Audit:
             },
         ),
     )
+
+
+def _change(
+    model: GraftBoost, row_ids: ArrayLike | None, X: Any, y: ArrayLike | None
+) -> tuple[str, float]:
+    """Return what changes, in words, and the share of the rows that it is."""
+    n_out = 0 if row_ids is None else np.size(np.asarray(row_ids))
+    n_in = 0 if y is None else np.size(np.asarray(y))
+    if not n_out + n_in:
+        raise ValueError(
+            "There is no change to look at: row_ids names no row, and no X and y are given. "
+            "Pass ids of rows to remove, or rows to add."
+        )
+    words = [f"{n:,} rows {done}" for n, done in ((n_out, "removed"), (n_in, "added")) if n]
+    return " and ".join(words).replace("1 rows", "1 row"), (n_out + n_in) / model.n_rows_
 
 
 def _mean(values: NDArray[np.int64]) -> float:
@@ -105,8 +127,13 @@ def _by_iteration(
     return means, errors
 
 
-def robustness(model: GraftBoost, row_ids: ArrayLike) -> Audit:
-    """Hold the paper's two conditions for a robust split against what a removal does.
+def robustness(
+    model: GraftBoost,
+    row_ids: ArrayLike | None = None,
+    X: Any = None,
+    y: ArrayLike | None = None,
+) -> Audit:
+    """Hold the paper's two conditions for a robust split against what an update does.
 
     *Distance Robust*: the nearest other candidate of the feature is further away, in rows, than
     lambda * gain / (score of the left side / its rows + score of the right side / its rows), with
@@ -116,10 +143,11 @@ def robustness(model: GraftBoost, row_ids: ArrayLike) -> Audit:
     Parameters
     ----------
     model : GraftBoostClassifier or GraftBoostRegressor
-        The model that holds the rows; splits that are not the best of their nodes to begin with are
-        left out.
-    row_ids : array-like of int
-        Ids of the rows to remove.
+        The model as it is; splits that are not the best of their nodes to begin with are left out.
+    row_ids : array-like of int, default=None
+        Ids of rows to remove.
+    X, y : array-like, default=None
+        Rows to add.
 
     Returns
     -------
@@ -128,13 +156,12 @@ def robustness(model: GraftBoost, row_ids: ArrayLike) -> Audit:
         many of these stay the best ("kept_if_robust") and how many of the others do
         ("kept_if_not").
     """
-    ids = np.atleast_1d(np.asarray(row_ids))
-    share = len(ids) / model.n_rows_
-    then, now = split_places(model), split_places(booked_only(model, ids))
+    what, share = _change(model, row_ids, X, y)
+    then, now = split_places(model), split_places(booked_only(model, row_ids, X, y))
     if len(then) != len(now):
         raise ValueError(
-            f"row_ids names {len(ids):,} of {model.n_rows_:,} rows, so many that the model is "
-            "trained anew instead of updated. Name fewer."
+            "The change makes the model train all trees anew (a new class, or the first weights), "
+            "so its splits cannot be followed. Pass rows of known classes, without weights."
         )
     best = then.n_better == 0
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -161,7 +188,7 @@ def robustness(model: GraftBoost, row_ids: ArrayLike) -> Audit:
     ]
     return Audit(
         "robustness",
-        f"What was foreseen of {int(best.sum()):,} splits when {len(ids):,} rows go",
+        f"What was foreseen of {int(best.sum()):,} splits with {what}",
         ("condition", "foreseen to stay", "of these did stay", "of the others did stay"),
         tuple(rows),
         _in_words(figures),
