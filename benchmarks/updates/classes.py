@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,17 +45,34 @@ def measure(name: str, plan: Plan) -> list[Record]:
 
 
 def _grow(data: Dataset, arrival: NDArray[Any], plan: Plan, record: Record) -> Any:
+    model = new_model(plan)
+    steps = list(grow(model, data, arrival))
+    record.add("add_seconds", sum(step.seconds for step in steps[1:]))
+    record.add("refits", sum(step.refitted for step in steps[1:]))
+    return model
+
+
+@dataclass(frozen=True)
+class Step:
+    """A class has come: which are known now, and what it took."""
+
+    known: NDArray[Any]
+    seconds: float
+    refitted: bool
+
+
+def grow(model: Any, data: Dataset, arrival: NDArray[Any]) -> Iterator[Step]:
+    """Fit a model on the first two classes, then add the rows of one further class at a time.
+
+    The model is the caller's, who may look at it after each step.
+    """
     first = np.isin(data.y_train, arrival[:2])
-    model = new_model(plan).fit(data.X_train[first], data.y_train[first])
-    total, refits = 0.0, 0
-    for label in arrival[2:]:
+    seconds, _ = timed(model.fit, data.X_train[first], data.y_train[first])
+    yield Step(arrival[:2], seconds, refitted=False)
+    for i, label in enumerate(arrival[2:], start=3):
         new = data.y_train == label
         seconds, report = timed(model.add, data.X_train[new], data.y_train[new])
-        total += seconds
-        refits += report.strategy == "refit"
-    record.add("add_seconds", total)
-    record.add("refits", refits)
-    return model
+        yield Step(arrival[:i], seconds, report.strategy == "refit")
 
 
 def _error(model: Any, data: Dataset) -> float:
