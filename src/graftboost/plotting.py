@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure
 
 # Told apart by people who do not see colours alike (Okabe and Ito's), the strongest first. Lines
@@ -154,7 +155,7 @@ def bars(
     axis.set_xticks(range(len(groups)), list(groups), **turned)
 
 
-def logarithmic(axis: Axes) -> None:
+def logarithmic(axis: Axes, *, x: bool = False) -> None:
     """Make the height of what is drawn logarithmic, with plain numbers beside it.
 
     Call it after drawing: how many numbers there are depends on how far the heights reach.
@@ -163,16 +164,22 @@ def logarithmic(axis: Axes) -> None:
     ----------
     axis : Axes
         Where.
+    x : bool, default=False
+        Whether the axis along the bottom is made so as well.
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis.set_yscale("log")
-    low, high = axis.get_ylim()
-    decades = math.log10(high / low)
-    steps = range(1, 10) if decades < 0.6 else (1, 2, 5) if decades < 2 else (1,)
-    axis.yaxis.set_major_locator(LogLocator(subs=tuple(steps)))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-    axis.yaxis.set_minor_formatter(NullFormatter())
+    scales: list[tuple[XAxis | YAxis, tuple[float, float]]] = [(axis.yaxis, axis.get_ylim())]
+    if x:
+        axis.set_xscale("log")
+        scales.append((axis.xaxis, axis.get_xlim()))
+    for scale, (low, high) in scales:
+        decades = math.log10(high / low)
+        steps = range(1, 10) if decades < 0.6 else (1, 2, 5) if decades < 2 else (1,)
+        scale.set_major_locator(LogLocator(subs=tuple(steps)))
+        scale.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+        scale.set_minor_formatter(NullFormatter())
 
 
 def legend(figure: Figure, *, columns: int = 4) -> None:
