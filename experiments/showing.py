@@ -10,6 +10,14 @@ from benchmarks.goals import goals_table
 from experiments.experiment import Experiment, Scale
 from experiments.results import Results, load_results
 
+INTRODUCTION = (
+    "The tables and figures of *Online Gradient Boosting Decision Tree: In-Place Updates for "
+    "Efficient Adding/Deleting Data*, run with graftboost, and some of our own. Every comparison "
+    "has the control that it needs: a model to which nothing is done, and one that is trained "
+    "again. Unless said otherwise models have 20 leaves, 100 iterations and shrinkage 0.1. The "
+    "page is written by `python -m experiments report`."
+)
+
 RESOLUTION = 110  # dots per inch: legible on a page, and a picture stays under 150 kB
 
 
@@ -47,14 +55,7 @@ def command_of(experiment: Experiment, scale: Scale) -> str:
 
 
 def _head(found: Sequence[tuple[Experiment, Results]], scale: Scale) -> str:
-    lines = [
-        "# Results",
-        "The tables and figures of *Online Gradient Boosting Decision Tree: In-Place Updates for "
-        "Efficient Adding/Deleting Data*, run with graftboost, and some of our own. Every "
-        "comparison has the control that it needs: a model to which nothing is done, and one that "
-        "is trained again. Unless said otherwise models have 20 leaves, 100 iterations and "
-        "shrinkage 0.1. The page is written by `python -m experiments report`.",
-    ]
+    lines = ["# Results", INTRODUCTION]
     if scale == "quick":
         lines.append("These are the quick runs: small samples, few draws. They show that it works.")
     if found:

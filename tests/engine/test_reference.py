@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graftboost import reference
+from graftboost.reference.trees import candidates
 
 from .making import CLASSES, Data, fit_bins, fit_forest, make_data, update_forest
 
@@ -217,6 +218,46 @@ def test_updates(
         assert scores.tolist() == [model.scores(x) for x in everything.X.tolist()]
     assert_same(forest, model, everything.X)
     forest.check_state(n_threads=1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    loss=st.sampled_from(list(CLASSES)),
+    weighted=st.booleans(),
+    categories=st.booleans(),
+    subsample=st.sampled_from([1.0, 0.7]),
+)
+def test_split_places(
+    seed: int, loss: str, weighted: bool, categories: bool, subsample: float
+) -> None:
+    """After rows have gone and nothing was retrained: every candidate, counted one by one."""
+    data = make_data(seed, loss, weighted=weighted, missing=True, categories=categories)
+    forest, model = fit_both(data, n_estimators=2, subsample=subsample)
+    gone = data.ids[: len(data.ids) // 6]
+    update_forest(forest, data.take(np.arange(0)), gone, "regret", np.inf)
+    reference.update(model, {}, gone.tolist(), reference.ToleranceRule("regret", np.inf))
+    codes = {row_id: row.codes for row_id, row in model.rows.items()}
+    for t, tree in enumerate(model.trees):
+        found, recorded = forest.splits(t), model.recorded(t)
+        assert found["node"].tolist() == [i for i, node in enumerate(tree.nodes) if node.left >= 0]
+        for s, i in enumerate(found["node"]):
+            node = tree.nodes[i]
+            left = tree.nodes[node.left].sums
+            present = model.settings.gain(node.sums, model.settings.score(node.sums, left))
+            worth = [
+                (test, model.settings.gain(node.sums, score))
+                for score, test in candidates(model.settings, node.rows, codes, recorded)
+            ]
+            own = [gain for test, gain in worth if test.feature == node.test.feature]
+            assert found["gain"][s] == present
+            assert found["n_better"][s] == sum(gain > present for _, gain in worth)
+            assert found["best_gain"][s] == max([present, *(gain for _, gain in worth)])
+            assert found["next_gain"][s] == max((g for g in own if g != present), default=-np.inf)
+            assert (found["left_rows"][s], found["right_rows"][s]) == (
+                left.n,
+                tree.nodes[node.right].sums.n,
+            )
 
 
 @settings(max_examples=200, deadline=None)

@@ -1,0 +1,321 @@
+"""What must hold of every audit, whatever the noise."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, make_classification
+
+from graftboost import GraftBoostClassifier, GraftBoostRegressor, audit
+from graftboost.audit.ratio import ratio_of_sums
+from graftboost.inspection import held_rows, losses, split_places
+
+
+def noisy(n: int = 3000, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Rows with wrong labels among them: there is something to be forgotten."""
+    X, y = make_classification(n, 10, n_informative=5, flip_y=0.15, random_state=seed)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def model() -> GraftBoostClassifier:
+    return GraftBoostClassifier(n_estimators=30, n_jobs=1).fit(*noisy())
+
+
+@pytest.fixture(scope="module")
+def removed() -> NDArray[np.int64]:
+    return np.random.default_rng(0).choice(3000, 60, replace=False)
+
+
+def without(model: Any, ids: Any, **parameters: Any) -> Any:
+    updated = copy.deepcopy(model).set_params(**parameters)
+    updated.remove(ids)
+    return updated
+
+
+class TestForgetting:
+    def test_untouched_model_has_forgotten_nothing(self, model: Any, removed: Any) -> None:
+        found = audit.forgetting(model, model, removed)
+        assert found.figures["forgetting"] == 0
+        assert found.figures["low"] == found.figures["high"] == 0
+
+    def test_refit_has_forgotten_all(self, model: Any, removed: Any) -> None:
+        found = audit.forgetting(model, without(model, removed).refit())
+        assert found.figures["forgetting"] == 1
+
+    def test_training_with_another_seed_forgets_all_within_the_interval(self) -> None:
+        X, y = noisy()
+        parameters = {"n_estimators": 30, "subsample": 0.8, "n_jobs": 1}
+        model = GraftBoostClassifier(**parameters, random_state=0).fit(X, y)
+        removed = np.arange(300)
+        other = GraftBoostClassifier(**parameters, random_state=1)
+        edges = [model._forest.bins.edges(f) for f in range(X.shape[1])]
+        other.set_params(bin_edges=edges).fit(X[300:], y[300:], row_ids=np.arange(300, 3000))
+        figures = audit.forgetting(model, other, removed).figures
+        assert figures["low"] <= 1 <= figures["high"]
+
+    def test_in_place_lies_between(self, model: Any, removed: Any) -> None:
+        figures = audit.forgetting(model, without(model, removed, tolerance=np.inf)).figures
+        assert figures["forgetting"] > 0
+        assert figures["loss_before"] < figures["loss_after"]
+        assert figures["loss_before"] < figures["loss_retrained"]
+
+    def test_rows_must_differ(self, model: Any) -> None:
+        with pytest.raises(ValueError, match="There are no rows to look at"):
+            audit.forgetting(model, model)
+
+    def test_unknown_row(self, model: Any) -> None:
+        with pytest.raises(ValueError, match="row_ids: the model holds no row with id 5000"):
+            audit.forgetting(model, model, [5000])
+
+    def test_regression(self) -> None:
+        X, y = load_diabetes(return_X_y=True)
+        model = GraftBoostRegressor(n_estimators=20, n_jobs=1).fit(X, y)
+        updated = without(model, range(15))
+        assert audit.forgetting(model, updated.refit()).figures["forgetting"] == 1
+
+
+class TestLearning:
+    def test_untouched_model_has_learned_nothing(self, model: Any, removed: Any) -> None:
+        before = without(model, removed)
+        found = audit.learning(before, before, removed, retrained=model)
+        assert found.figures["learning"] == 0
+
+    def test_refit_has_learned_all(self, model: Any, removed: Any) -> None:
+        X, y = noisy()
+        before = without(model, removed)
+        after = copy.deepcopy(before)
+        after.add(X[removed], y[removed], row_ids=removed)
+        assert audit.learning(before, after.refit()).figures["learning"] == 1
+
+    def test_new_class(self) -> None:
+        X, y = load_digits(return_X_y=True)
+        known = y != 9
+        before = GraftBoostClassifier(n_estimators=5, n_jobs=1).fit(X[known], y[known])
+        after = copy.deepcopy(before)
+        after.add(X[~known], y[~known])
+        figures = audit.learning(before, after).figures
+        assert figures["loss_before"] > 10 > figures["loss_after"]
+
+
+class TestSimilarity:
+    def test_model_agrees_with_itself(self, model: Any) -> None:
+        X, y = noisy(seed=1)
+        figures = audit.similarity(model, model, X, y, retrained=model, reseeded=model).figures
+        assert figures["updated"] == {"C2W": 0, "W2C": 0, "W2W": 0, "phi": 1}
+        assert figures["updated"] == figures["left alone"] == figures["another seed"]
+
+    def test_shares_add_up(self) -> None:
+        X, y = load_digits(return_X_y=True)
+        small = GraftBoostClassifier(n_estimators=1, max_leaf_nodes=3, n_jobs=1)
+        first, second = small.fit(X[:900], y[:900]), clone(small).fit(X[900:], y[900:])
+        found = audit.similarity(first, first, X, y, retrained=second).figures["updated"]
+        a, b = second.predict(X), first.predict(X)
+        assert found["phi"] == pytest.approx(np.mean(a == b))
+        assert found["C2W"] == pytest.approx(np.mean((a == y) & (b != y)))
+        assert found["W2C"] == pytest.approx(np.mean((a != y) & (b == y)))
+        assert found["W2W"] > 0
+
+    def test_regressors_have_no_classes(self) -> None:
+        X, y = load_diabetes(return_X_y=True)
+        model = GraftBoostRegressor(n_estimators=2).fit(X, y)
+        with pytest.raises(ValueError, match="after is a GraftBoostRegressor"):
+            audit.similarity(model, model, X, y)
+
+
+class TestLeafError:
+    def test_fitted_and_refreshed_models_have_none(self, model: Any, removed: Any) -> None:
+        assert audit.leaf_error(model).figures["updated"] == 0
+        updated = without(model, removed, tolerance=np.inf)
+        assert audit.leaf_error(updated).figures["updated"] > 0
+        assert audit.leaf_error(updated.refresh()).figures["updated"] == 0
+
+    def test_doing_nothing_stands_beside(self, model: Any, removed: Any) -> None:
+        found = audit.leaf_error(without(model, removed, tolerance=np.inf), model).figures
+        assert found["left alone"] > 0
+
+    def test_audit_changes_nothing(self, model: Any, removed: Any) -> None:
+        X, _ = noisy()
+        before = model.predict_proba(X)
+        audit.audit_removal(model, removed)
+        assert np.array_equal(model.predict_proba(X), before)
+        assert model.n_rows_ == 3000
+        assert model.tolerance == 1.2
+        model.check_state()
+
+
+class TestSplits:
+    def test_fitted_splits_are_the_best(self, model: Any) -> None:
+        places = split_places(model)
+        assert not places.n_better.any()
+        assert np.array_equal(places.gain, places.best_gain)
+        assert (places.next_gain < places.gain).all()
+
+    def test_shares_add_up(self, model: Any, removed: Any) -> None:
+        figures = audit.split_shift(model, removed).figures
+        assert 0 < figures["share_best"] < 1
+        assert figures["share_best"] == figures["shares"]["0 (the best)"]
+        assert sum(figures["shares"].values()) == pytest.approx(1)
+        assert len(figures["mean_by_iteration"]) == 30
+
+    def test_both_ways(self, model: Any, removed: Any) -> None:
+        X, y = noisy(seed=1)
+        found = audit.split_shift(model, X=X[:30], y=y[:30])
+        assert "30 rows added" in found.title
+        found = audit.robustness(model, removed, X[:30], y[:30])
+        assert "60 rows removed and 30 rows added" in found.title
+
+    def test_nothing_to_look_at(self, model: Any) -> None:
+        for function in (audit.split_shift, audit.robustness):
+            with pytest.raises(ValueError, match="There is no change to look at"):
+                function(model)
+
+    def test_robust_splits_are_kept_more_often(self, model: Any, removed: Any) -> None:
+        figures = audit.robustness(model, removed).figures
+        found = figures["Robustness Split"]
+        assert 0 < found["robust"] < 1
+        assert found["kept_if_robust"] > found["kept_if_not"]
+
+
+class TestAttacks:
+    def test_backdoor_comes_and_goes_with_its_rows(self) -> None:
+        X, y = load_digits(return_X_y=True)
+        model = GraftBoostClassifier(n_estimators=20, max_leaf_nodes=10, n_jobs=1)
+        found = audit.backdoor(model, X[:1200], y[:1200], X[1200:], y[1200:], n_features=8)
+        clean, removed = found.figures["trained clean"], found.figures["backdoor removed"]
+        assert found.figures["backdoor added"]["attack"] > 0.95
+        assert found.figures["left alone"] == found.figures["backdoor added"]
+        assert abs(removed["attack"] - clean["attack"]) < 0.05
+        assert abs(removed["clean"] - clean["clean"]) < 0.02
+
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"share": 0.0}, "share is 0.0"),
+            ({"share": 1e-6}, "share=1e-06 of 100 rows is no row"),
+            ({"n_features": 65}, "n_features is 65, but X has 64 features"),
+        ],
+    )
+    def test_bad_backdoor(self, parameters: dict[str, Any], message: str) -> None:
+        X, y = load_digits(return_X_y=True)
+        with pytest.raises(ValueError, match=message):
+            audit.backdoor(
+                GraftBoostClassifier(), X[:100], y[:100], X[100:200], y[100:200], **parameters
+            )
+
+    def test_membership(self) -> None:
+        X, y = noisy(2000)
+        overfitted = GraftBoostClassifier(
+            n_estimators=5, learning_rate=1.0, max_leaf_nodes=200, min_samples_leaf=1, n_jobs=1
+        )
+        found = audit.membership_attack(overfitted, X, y, share=0.02, n_repeats=3)
+        before, gone = found.figures["before"], found.figures["trained without"]
+        assert before["others trained on"] > before["never seen"] + 0.1
+        assert before["rows in question"] > gone["rows in question"]
+        assert "120 in question" in found.title
+
+    def test_bad_share(self) -> None:
+        with pytest.raises(ValueError, match=r"share is 0\.7"):
+            audit.membership_attack(GraftBoostClassifier(), *noisy(100), share=0.7)
+
+
+class TestAuditRemoval:
+    def test_says_what_was_done(self, model: Any) -> None:
+        X, y = noisy(seed=1)
+        found = audit.audit_removal(model, [3, 17], X, y)
+        assert [p.name for p in found.parts][:3] == ["forgetting", "similarity", "leaf_error"]
+        assert "Bin edges were fitted while the rows were there" in found.summary
+        assert "The 2 rows would be gone" in str(found)
+
+    def test_refit_leaves_nothing(self, model: Any) -> None:
+        found = audit.audit_removal(model, slice(0, 1500))
+        assert "Nothing is left of them in the trees" in found.summary
+        assert found.figures["forgetting"]["forgetting"] == 1
+
+    def test_given_edges_leave_no_trace(self) -> None:
+        X, y = noisy(500)
+        edges = [[-1.0, 0.0, 1.0]] * X.shape[1]
+        model = GraftBoostClassifier(n_estimators=5, bin_edges=edges).fit(X, y)
+        assert "depend on no row" in audit.audit_removal(model, [0]).summary
+
+    def test_regression(self) -> None:
+        X, y = load_diabetes(return_X_y=True)
+        model = GraftBoostRegressor(n_estimators=5).fit(X, y)
+        assert "predictions were not compared" in audit.audit_removal(model, [0], X, y).summary
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (([],), "row_ids names no row"),
+            (([1], [[0.0] * 10]), "X and y go together"),
+            (([-5],), "row_ids: the model holds no row with id -5"),
+        ],
+    )
+    def test_bad_arguments(self, model: Any, arguments: Any, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            audit.audit_removal(model, *arguments)
+
+    def test_not_updatable(self) -> None:
+        X, y = load_breast_cancer(return_X_y=True)
+        model = GraftBoostClassifier(n_estimators=2, updatable=False).fit(X, y)
+        with pytest.raises(ValueError, match="updatable=False"):
+            audit.audit_removal(model, [0])
+
+
+class TestResult:
+    def test_prints_a_table(self, model: Any, removed: Any) -> None:
+        found = audit.forgetting(model, without(model, removed))
+        lines = str(found).splitlines()
+        assert lines[0] == "Forgetting of 60 rows removed"
+        assert lines[1].split() == ["model", "loss", "of", "the", "rows", "forgetting"]
+        assert "| left alone |" in found.to_markdown()
+
+    def test_draws_itself(self, model: Any, removed: Any, tmp_path: Any) -> None:
+        matplotlib = pytest.importorskip("matplotlib.figure")
+        axis = audit.leaf_error(without(model, removed)).plot()
+        axis.figure.savefig(tmp_path / "leaf_error.png")
+        axes = audit.audit_removal(model, removed[:2]).plot()
+        assert len(axes) == 4
+        own = matplotlib.Figure().subplots()
+        assert audit.split_shift(model, removed).plot(own) is own
+        with pytest.raises(ValueError, match="has 4 pictures"):
+            audit.audit_removal(model, removed[:2]).plot(own)
+
+    def test_ratio_about_a_pole_has_no_interval(self) -> None:
+        rng = np.random.default_rng(0)
+        assert ratio_of_sums(rng.normal(size=50), rng.normal(size=50)).low is None
+        assert ratio_of_sums([1.0], [2.0]).value == 0.5
+        assert ratio_of_sums([1.0], [0.0]).value is None
+
+
+class TestHeldRows:
+    @pytest.mark.parametrize("categorical", [False, True])
+    def test_rows_are_judged_like_themselves(self, categorical: bool) -> None:
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(400, 6)).round(1)
+        X[rng.random(X.shape) < 0.1] = np.nan
+        X[:, 5] = rng.integers(5, size=400)
+        y = np.where(rng.random(400) < 0.2, "b", np.where(np.nan_to_num(X[:, 0]) > 0, "a", "c"))
+        chosen = [5] if categorical else None
+        model = GraftBoostClassifier(
+            n_estimators=5, max_bins=32, split_sample=1.0, categorical_features=chosen
+        ).fit(X, y)
+        rows = held_rows(model, [7, 3, 250])
+        assert rows.y.tolist() == y[[7, 3, 250]].tolist()
+        assert np.array_equal(
+            model._forest.bins.encode(rows.X), model._forest.held_rows(rows.ids)[0]
+        )
+        probabilities = model.predict_proba(X[[7, 3, 250]])
+        places = np.searchsorted(model.classes_, rows.y)
+        expected = -np.log(probabilities[np.arange(3), places])
+        assert losses(model, rows) == pytest.approx(expected)
+
+    def test_other_columns(self, model: Any) -> None:
+        rows = held_rows(GraftBoostClassifier(n_estimators=1).fit(*load_digits(return_X_y=True)), 0)
+        with pytest.raises(ValueError, match="rows have 64 features"):
+            losses(model, rows)
