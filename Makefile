@@ -25,13 +25,13 @@ export CXX
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format bench sanitize install clean
+.PHONY: help demo test lint format bench experiments sanitize install clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "PYTHON=python3.12 picks the Python that .venv is made with, ARGS=... is passed on to"
-	@echo "demo, test, bench and sanitize: make test ARGS='-k binning'"
+	@echo "demo, test, bench, experiments and sanitize: make test ARGS='-k binning'"
 
 demo: $(STAMPS)/package $(STAMPS)/extra-demo  ## Have a model forget customers: a minute's tour
 	$(BIN)/python examples/demo.py $(ARGS)
@@ -53,6 +53,11 @@ format: $(STAMPS)/extra-lint  ## Bring the sources into the form that lint asks 
 
 bench: $(STAMPS)/package $(STAMPS)/extra-bench  ## Compare speed, memory and error with others
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# One process, so that what one experiment measures is not slowed down by another.
+experiments: $(STAMPS)/package $(STAMPS)/extra-experiments  ## Run the paper's experiments, small
+	$(BIN)/python -m experiments run --scale quick $(ARGS)
+	$(BIN)/python -m experiments report --scale quick
 
 # Python itself does not know the sanitizers' runtime, so it is preloaded, with the C++ library
 # whose `throw` it intercepts. Reports go past pytest to the terminal.

@@ -20,6 +20,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 CONTROL: dict[str, Any] = {"color": "#8c8c8c", "linestyle": "--", "marker": "", "linewidth": 1.2}
 
 PANEL = (3.6, 2.7)  # inches
+LETTERS = 13  # of the labels along an axis, to an inch
 
 
 def panels(
@@ -148,11 +149,16 @@ def bars(
             yerr=reach,
             error_kw={"elinewidth": 1, "capsize": 2},
         )
-    longest = max((len(group) for group in groups), default=0) * len(groups)
-    turned: dict[str, Any] = (
-        {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if longest > 36 else {}
-    )
-    axis.set_xticks(range(len(groups)), list(groups), **turned)
+    longest = max((len(group) for group in groups), default=0) + 1
+    turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
+    fits = longest * len(groups) <= LETTERS * _width(axis)
+    axis.set_xticks(range(len(groups)), list(groups), **({} if fits else turned))
+
+
+def _width(axis: Axes) -> float:
+    """Return how wide a panel is, in inches."""
+    figure = axis.get_figure(root=True)
+    return axis.get_position().width * figure.get_figwidth() if figure is not None else PANEL[0]
 
 
 def logarithmic(axis: Axes, *, x: bool = False) -> None:

@@ -74,7 +74,7 @@ def similarity(
     ]
     return Audit(
         "similarity",
-        f"Predictions of {len(truth):,} rows, compared with those of a retrained model",
+        f"Predictions of {len(truth):,} rows, beside a retrained model's",
         ("model", *MEASURES),
         tuple(rows),
         _in_words({name: measured["phi"] for name, measured in figures.items()}, len(truth)),
@@ -83,7 +83,7 @@ def similarity(
             "bars",
             list(figures),
             {"predicted otherwise": [100 * (1 - f["phi"]) for f in figures.values()]},
-            y_label="per cent of the rows",
+            y_label="predicted otherwise, per cent",
         ),
     )
 

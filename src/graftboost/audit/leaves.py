@@ -47,7 +47,7 @@ def leaf_error(after: GraftBoost, before: GraftBoost | None = None) -> Audit:
     )
     return Audit(
         "leaf_error",
-        f"Leaf values of {after._forest.n_trees:,} trees, compared with refreshed ones",
+        f"Leaf values of {after._forest.n_trees:,} trees, beside refreshed ones",
         ("model", "error"),
         rows,
         _in_words(errors),
@@ -56,7 +56,7 @@ def leaf_error(after: GraftBoost, before: GraftBoost | None = None) -> Audit:
             "bars",
             list(errors),
             {"error of leaf values": [100 * (error or 0.0) for error in errors.values()]},
-            y_label="per cent",
+            y_label="error, per cent",
         ),
     )
 

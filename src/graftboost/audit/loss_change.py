@@ -148,7 +148,7 @@ def _measure(
             "bars",
             ["left alone", "updated", "trained again"],
             {f"loss of the {done} rows": [float(x.mean()) for x in (first, second, third)]},
-            y_label="mean loss",
+            y_label=f"mean loss of the {done} rows",
         ),
     )
 
@@ -170,9 +170,9 @@ def _in_words(name: str, ratio: Ratio, whole: tuple[float, float]) -> str:
     verb, without = {"forgetting": ("forgotten", "without"), "learning": ("learned", "with")}[name]
     if ratio.value is None or whole[0] <= 0 <= whole[1]:
         return (
-            f"A model trained {without} these rows judges them as the model before did, within "
-            f"what chance explains: there was next to nothing to be {verb}, and the ratio says "
-            "little."
+            f"Whether a model trained {without} these rows judges them otherwise cannot be told "
+            f"from them: their mean loss changes by {whole[0]:+.2g} to {whole[1]:+.2g}. So the "
+            "ratio says little."
         )
     if ratio.low is None or ratio.high is None:
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -59,6 +60,10 @@ class Chart:
             axis.axhline(height, label=name, **plotting.CONTROL)
         axis.set_xlabel(self.x_label)
         axis.set_ylabel(self.y_label)
+        if len(self.series) + len(self.marks) > 1:
+            low, high = axis.get_ylim()
+            axis.set_ylim(low, high + 0.25 * (high - low))  # room for the names
+            axis.legend(loc="upper center", ncols=3, fontsize=8, frameon=False)
 
 
 @dataclass(frozen=True)
@@ -148,17 +153,15 @@ class Audit:
                     "Leave ax out, or plot one of its parts."
                 )
             drawn[0]._draw_on(ax)
-            ax.legend(fontsize=8, frameon=False)
             return ax
         _, axes = plotting.panels(len(drawn), columns=2, size=(4.6, 3.2))
         for audit, axis in zip(drawn, axes, strict=True):
             audit._draw_on(axis)
-            axis.legend(fontsize=8, frameon=False)
         return axes if len(axes) > 1 else axes[0]
 
     def _draw_on(self, axis: Axes) -> None:
         assert self.chart is not None
-        axis.set_title(self.title, fontsize=10)
+        axis.set_title(textwrap.fill(self.title, 48), fontsize=10)
         self.chart.draw(axis)
 
 
