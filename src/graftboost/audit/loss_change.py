@@ -181,8 +181,8 @@ def _in_words(name: str, ratio: Ratio, whole: tuple[float, float]) -> str:
         )
     if ratio.low <= 1 <= ratio.high:
         return (
-            f"The update has {verb} as much as training again would have, within what chance "
-            f"explains ({ratio.low:.0%} to {ratio.high:.0%})."
+            f"The update has {verb} {ratio.value:.0%} of what training again would have "
+            f"({ratio.low:.0%} to {ratio.high:.0%}): all of it, within what chance explains."
         )
     if ratio.low > 1:
         return f"The update has {verb} more than training again would have: {ratio.value:.0%}."
