@@ -21,6 +21,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def in_seconds(value: float) -> str:
     """Three digits, in seconds or milliseconds."""
+    if value >= 100:
+        return f"{value:,.0f} s"
     return f"{value:.3g} s" if value >= 0.1 else f"{1000 * value:.3g} ms"
 
 

@@ -36,10 +36,18 @@ def available() -> bool:
 def measure_memory(
     name: str, libraries: Sequence[Library], settings: Settings, say: Callable[[str], None]
 ) -> list[Record]:
+    """Peak memory of each library's fit on one data set of the registry."""
+    return measure_peaks(load(name), libraries, settings, say)
+
+
+def measure_peaks(
+    data: Dataset, libraries: Sequence[Library], settings: Settings, say: Callable[[str], None]
+) -> list[Record]:
     """Peak memory of each library's fit on one data set."""
     records = []
     with tempfile.TemporaryDirectory() as folder:
-        task = _store(load(name), Path(folder))
+        name, task = data.name, _store(data, Path(folder))
+        del data  # the fits have copies of their own, and the largest leave little room
         for library in libraries:
             record = Record(name, library.name)
             try:
