@@ -191,6 +191,7 @@ def test_sizes_speak_for_a_goal_only_when_all_are_there() -> None:
             OURS,
             {"update_seconds": [1.2 if share == 0.05 else 0.1], "refit_seconds": [1.0]},
             case={
+                "way": "remove",
                 "share": share,
                 "tolerance_rule": "regret",
                 "tolerance": 1.0,
@@ -203,7 +204,7 @@ def test_sizes_speak_for_a_goal_only_when_all_are_there() -> None:
     assert whole.verdict() == "no: 1.20 (adult), on 1 of 5 data sets"
     (part,) = sizes.goals(_run_of(sizes.PART, *records[:3]))
     assert part.verdict() == "not measured"
-    assert "| adult | regret 1 | **0.10** (0.1 s) |" in sizes.tables(_run_of(sizes.PART, *records))
+    assert "| adult | remove | regret 1 | **0.10** (0.1 s) |" in sizes.tables(_run_of(sizes.PART, *records))
 
 
 def test_rows_of_a_quick_run_are_not_held_against_the_goal(data_folder: Path) -> None:

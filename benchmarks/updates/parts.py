@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.updates import classes, drift, fractions, one_row, rows, sizes, stream
+from benchmarks.updates import classes, drift, fractions, one_row, refresh, rows, sizes, stream
 
 PARTS = {
     part.name: part
@@ -11,6 +11,7 @@ PARTS = {
         fractions.PART,
         sizes.PART,
         rows.PART,
+        refresh.PART,
         stream.PART,
         classes.PART,
         drift.PART,

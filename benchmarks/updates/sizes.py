@@ -14,6 +14,7 @@ from benchmarks.markdown import in_seconds, table
 from benchmarks.results import Record, Run
 from benchmarks.updates.part import Part, Plan
 from benchmarks.updates.timing import copy_of, new_model, rows_of, timed
+from datasets import Dataset
 
 DATA = ("adult", "higgs_sample", "credit_info", "pendigits", "optdigits")
 SHARES = (0.0001, 0.001, 0.01, 0.05, 0.10, 0.25, 0.50)
@@ -23,7 +24,7 @@ LIMIT = 1.15
 
 
 def measure(name: str, plan: Plan) -> Iterator[Record]:
-    """Remove each share from a copy of the model, then refit that copy."""
+    """Change each share of a copy of the model, then refit that copy."""
     data = datasets.load(name)
     model = new_model(plan).fit(data.X_train, data.y_train)
     rules: list[dict[str, Any]] = [
@@ -31,23 +32,31 @@ def measure(name: str, plan: Plan) -> Iterator[Record]:
     ]
     if name in STRICT:
         rules.append({"tolerance_rule": "rank", "tolerance": 0.0})
-    for rule in rules:
+    for way, rule in [*(("remove", rule) for rule in rules), ("add", rules[0])]:
         for share in QUICK_SHARES if plan.quick else SHARES:
-            yield _measure_share(name, model, share, rule, plan)
+            yield _measure_share(data, model, way, share, rule, plan)
 
 
-def _measure_share(name: str, model: Any, share: float, rule: dict[str, Any], plan: Plan) -> Record:
-    n_rows, spare = model.n_rows_, model.n_rows_ - 1
+def _measure_share(
+    data: Dataset, model: Any, way: str, share: float, rule: dict[str, Any], plan: Plan
+) -> Record:
+    n_rows, spare = len(data.y_train), len(data.y_train) - 1
     drawn = np.random.default_rng(0).choice(spare, rows_of(share, n_rows), replace=False)
-    record = Record(name, OURS, case={"share": share, "rows": len(drawn), **rule})
+    X, y = data.X_train[drawn], data.y_train[drawn]
+    record = Record(data.name, OURS, case={"way": way, "share": share, "rows": len(drawn), **rule})
+    if way == "add":
+        kept = np.delete(np.arange(n_rows), drawn)
+        model = new_model(plan).fit(data.X_train[kept], data.y_train[kept], row_ids=kept)
     for _ in range(plan.repeats):
         updated = copy_of(model, spare, **rule)
-        seconds, report = timed(updated.remove, drawn)
+        seconds, report = (
+            timed(updated.remove, drawn) if way == "remove" else timed(updated.add, X, y)
+        )
         record.add("update_seconds", seconds)
         record.add("refit_seconds", timed(updated.refit)[0])
         record.case["strategy"] = report.strategy
     plan.say(
-        f"{name}  {rule['tolerance_rule']} {rule['tolerance']:g}  {share:.2%} out"
+        f"{data.name}  {rule['tolerance_rule']} {rule['tolerance']:g}  {way} {share:.2%}"
         f"  {_ratio(record) or 0:.2f} of a refit ({record.case['strategy']})"
     )
     return record
@@ -59,21 +68,21 @@ def _ratio(record: Record) -> float | None:
 
 
 def tables(run: Run) -> str:
-    """One row a data set and rule, one column a share."""
+    """One row a data set, way and rule, one column a share."""
     shares = sorted({float(r.case["share"]) for r in run.records if not r.failure})
-    lines: dict[tuple[str, str, float], dict[float, Record]] = {}
+    lines: dict[tuple[str, str, str], dict[float, Record]] = {}
     for r in run.records:
         if not r.failure:
-            key = (r.data, str(r.case["tolerance_rule"]), float(r.case["tolerance"]))
+            rule = f"{r.case['tolerance_rule']} {r.case['tolerance']:g}"
+            key = (r.data, str(r.case["way"]), rule)
             lines.setdefault(key, {})[float(r.case["share"])] = r
     rows = [
-        [name, f"{rule} {tolerance:g}", *(_cell(by_share.get(share)) for share in shares)]
-        for (name, rule, tolerance), by_share in lines.items()
+        [*key, *(_cell(by_share.get(share)) for share in shares)] for key, by_share in lines.items()
     ]
-    head = ["data set", "rule and tolerance", *(f"{100 * share:g}%" for share in shares)]
+    head = ["data set", "way", "rule and tolerance", *(f"{100 * share:g}%" for share in shares)]
     return (
-        "Seconds of `remove` over seconds of `refit()` on the same remaining rows, best of "
-        f'{run.repeats} each, and the seconds of `remove`; with "refit" where it found that '
+        "Seconds of `remove` or `add` over seconds of `refit()` on the rows then held, best of "
+        f'{run.repeats} each, and the seconds of the update; with "refit" where it found that '
         "training all again was cheaper.\n\n" + table(head, rows)
     )
 
@@ -90,7 +99,7 @@ def goals(run: Run | None) -> list[Goal]:
     """The worst share of each data set counts, under each rule that was measured."""
     return [
         Goal(
-            "rows out to a refit of the rest, 0.01% to 50%",
+            "rows out or in to a refit of those then held, 0.01% to 50%",
             LIMIT,
             {name: _worst(run, name) for name in DATA},
             times,
