@@ -89,7 +89,12 @@ def scores(data: Dataset, predicted: NDArray[np.floating[Any]]) -> dict[str, flo
 
 def log_loss(predicted: NDArray[np.floating[Any]], y: Target) -> float:
     """Mean log loss of class probabilities."""
+    return float(np.mean(log_losses(predicted, y)))
+
+
+def log_losses(predicted: NDArray[np.floating[Any]], y: Target) -> NDArray[np.float64]:
+    """Log loss of each row."""
     of_true_class = predicted[np.arange(len(predicted)), y.astype(np.int64)]
     # Some libraries give float32, which rounds to 0 sooner: the same floor for all.
     floor = float(np.finfo(np.float32).eps)
-    return float(-np.mean(np.log(np.maximum(of_true_class.astype(np.float64), floor))))
+    return np.asarray(-np.log(np.maximum(of_true_class.astype(np.float64), floor)))

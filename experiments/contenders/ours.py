@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -42,7 +41,16 @@ class Ours(Contender):
     def fork(self, spare: int | None = None) -> Self:
         forked = copy.copy(self)
         forked.model = copy.deepcopy(self.model) if spare is None else copy_of(self.model, spare)
-        gc.collect()
+        return forked
+
+    def under(self, kind: type[Ours], spare: int) -> Ours:
+        """A copy to be updated under the rule of another of ours.
+
+        All of them are trained alike: one fit serves them all.
+        """
+        forked = kind(self.task, self.settings)
+        forked.model = copy_of(self.model, spare, **kind.parameters)
+        forked.n_classes = self.n_classes
         return forked
 
     def remove(self, rows: ArrayLike) -> None:
