@@ -136,6 +136,8 @@ ERROR = Measure("test error, per cent", lambda r: 100 * mean(r, "error_updated")
 def remark(results: Results) -> str:
     """What the sampling rate changes, and on which data sets it can change anything."""
     records = records_of(results)
+    if not records:
+        return ""
     sentences = []
     if fixed := [name for name in names_in(records) if _fixed(records, name)]:
         sentences.append(

@@ -175,12 +175,14 @@ def logarithmic(axis: Axes, *, x: bool = False) -> None:
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    axis.set_yscale("log")
-    scales: list[tuple[XAxis | YAxis, tuple[float, float]]] = [(axis.yaxis, axis.get_ylim())]
+    drawn: list[tuple[XAxis | YAxis, float]] = [(axis.yaxis, axis.dataLim.minposy)]
     if x:
-        axis.set_xscale("log")
-        scales.append((axis.xaxis, axis.get_xlim()))
-    for scale, (low, high) in scales:
+        drawn.append((axis.xaxis, axis.dataLim.minposx))
+    for scale, least in drawn:
+        if not math.isfinite(least):
+            continue  # nothing that has a logarithm
+        (axis.set_yscale if scale is axis.yaxis else axis.set_xscale)("log")
+        low, high = scale.get_view_interval()
         decades = math.log10(high / low)
         steps = range(1, 10) if decades < 0.6 else (1, 2, 5) if decades < 2 else (1,)
         scale.set_major_locator(LogLocator(subs=tuple(steps)))
