@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.libraries import LIBRARIES, OURS
 from benchmarks.settings import Settings
+from benchmarks.updates.stream import TOLERANT
 from benchmarks.updates.timing import copy_of
 from datasets import Target, Task
 from experiments.contenders.contender import Contender, Predicted, classes_up_to, in_columns
@@ -105,6 +106,14 @@ class Predecessor(Ours):
         report = super()._add(X, y)
         self.model.refresh()
         return report
+
+
+class Tolerant(Ours):
+    """For rows that come and go all the time: structure changes only where it must."""
+
+    name = "tolerant"
+    title = f"graftboost, tolerance {TOLERANT:g}"
+    parameters: ClassVar[dict[str, Any]] = {"tolerance": TOLERANT}
 
 
 class Untouched(Ours):
