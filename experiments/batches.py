@@ -262,9 +262,10 @@ def remark(results: Results) -> str:
             sentences.append(_on_rule(results, who, apart))
     sentences.append(
         "A batch of 5% is much for an update: where it would have to change most splits, training "
-        "all again is cheaper and is what happens. The paper draws curves and gives no figures; its curves of updated and retrained models "
-        "lie upon each other. A model that starts with 5% of the rows keeps the bins of these "
-        "rows, which the retrained models beside it do not have."
+        "all again is cheaper and is what happens. The paper draws curves and gives no figures; "
+        "its curves of updated and retrained models lie upon each other. A model that starts with "
+        "5% of the rows keeps the bins of these rows, which the retrained models beside it do not "
+        "have."
     )
     return " ".join(sentences)
 
