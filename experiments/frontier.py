@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import datasets
 from benchmarks.markdown import table
+from benchmarks.updates.forgetting import pooled
 from benchmarks.updates.timing import rows_of
 from experiments.ablations.draws import Draws, Rule
 from experiments.ablations.records import as_values, find, mean, records_of
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
-from graftboost.audit.ratio import Ratio, ratio_of_sums
 from graftboost.plotting import COLOURS, MARKERS, legend, panels
 
 if TYPE_CHECKING:
@@ -56,16 +56,6 @@ def _measure(name: str, n_draws: int, tolerances: dict[str, tuple[float, ...]]) 
     return as_values(draws.measure("remove", rows_of(SHARE, len(data.y_train)), n_draws))
 
 
-def _forgetting(record: Record) -> Ratio:
-    before, after, refitted = (
-        record.samples[f"loss_{when}"] for when in ("before", "after", "refitted")
-    )
-    return ratio_of_sums(
-        [a - b for a, b in zip(after, before, strict=True)],
-        [r - b for r, b in zip(refitted, before, strict=True)],
-    )
-
-
 def _points(results: Results, name: str, rule: str) -> list[tuple[float, Record]]:
     """Tolerances from small to large, with what was measured under each."""
     records = records_of(results, data=name)
@@ -87,7 +77,7 @@ def tables(results: Results) -> str:
                         "",
                         title,
                         f"{tolerance:g}",
-                        str(_forgetting(record)),
+                        str(pooled(record)),
                         f"{100 * mean(record, 'rows_retrained'):.1f}%",
                         f"{_seconds(record):.2f}",
                         f"{sum(record.samples['refits']):.0f} of {draws}",
@@ -123,7 +113,7 @@ def draw(results: Results) -> Figure:
         for (rule, title), colour, marker in zip(TITLES.items(), COLOURS, MARKERS, strict=False):
             points = _points(results, name, rule)
             x = [max(100 * mean(record, "rows_retrained"), 0.01) for _, record in points]
-            y = [_forgetting(record).value or math.nan for _, record in points]
+            y = [pooled(record).value or math.nan for _, record in points]
             axis.plot(x, y, color=colour, marker=marker, markersize=4, label=title)
             for (tolerance, _), at_x, at_y in zip(points, x, y, strict=True):
                 axis.annotate(
@@ -155,9 +145,9 @@ def remark(results: Results) -> str:
         ours = dict(_points(results, name, "regret")).get(1.2)
         if ranked is not None and ours is not None:
             words.append(
-                f"{name} {_forgetting(ranked).value or 0:.2f} at "
+                f"{name} {pooled(ranked).value or 0:.2f} at "
                 f"{100 * mean(ranked, 'rows_retrained'):.1f}% against "
-                f"{_forgetting(ours).value or 0:.2f} at {100 * mean(ours, 'rows_retrained'):.1f}%"
+                f"{pooled(ours).value or 0:.2f} at {100 * mean(ours, 'rows_retrained'):.1f}%"
             )
     return (
         "The paper does not measure forgetting. Under its rule with σ = 0.1 and under our default: "

@@ -18,8 +18,8 @@ from benchmarks.libraries import OURS, YARDSTICK, Library
 from benchmarks.report import SECTIONS, as_markdown
 from benchmarks.results import Record, Run, load_runs, new_run
 from benchmarks.settings import Settings
-from benchmarks.updates import one_row, rows, sizes, stream
-from benchmarks.updates.forgetting import interval, pooled
+from benchmarks.updates import learners, one_row, rows, sizes, stream
+from benchmarks.updates.forgetting import pooled
 from benchmarks.updates.part import Part, Plan
 from benchmarks.updates.parts import PARTS, PARTS_BY_KIND
 from benchmarks.updates.timing import copy_of, new_model
@@ -117,7 +117,7 @@ def test_one_part_of_one_data_set_and_its_options(data_folder: Path, tmp_path: P
     # The goals are about the tolerance that one gets without asking.
     by_default = run.find("adult", OURS, way="remove", share=0.001, tolerance=1.2)
     measured = {goal.what: goal.measured for goal in goals({run.name: run})}
-    assert measured["forgetting of 0.1%, at worst"] == pooled(by_default)
+    assert measured["forgetting of 0.1%, at worst"] == pooled(by_default).value
 
 
 @pytest.mark.parametrize(
@@ -165,14 +165,14 @@ def _losses(before: list[float], after: list[float], refitted: list[float]) -> R
 
 def test_forgetting_is_pooled_over_the_draws() -> None:
     record = _losses([1.0, 1.0], [1.1, 1.6], [1.0, 2.0])  # the first draw alone would divide by 0
-    assert pooled(record) == pytest.approx(0.7)
-    assert pooled(None) is None
+    assert pooled(record).value == pytest.approx(0.7)
+    assert pooled(None).value is None
     equal = _losses([1.0] * 4, [1.5] * 4, [2.0] * 4)
-    assert interval(equal) == pytest.approx((0.5, 0.5))
+    assert (pooled(equal).low, pooled(equal).high) == pytest.approx((0.5, 0.5))
 
 
 def test_doing_nothing_forgets_nothing() -> None:
-    assert pooled(_losses([1.0, 2.0], [1.0, 2.0], [1.5, 2.5])) == 0
+    assert pooled(_losses([1.0, 2.0], [1.0, 2.0], [1.5, 2.5])).value == 0
 
 
 def test_copies_have_their_first_update_behind_them(data_folder: Path) -> None:
@@ -204,7 +204,9 @@ def test_sizes_speak_for_a_goal_only_when_all_are_there() -> None:
     assert whole.verdict() == "no: 1.20 (adult), on 1 of 5 data sets"
     (part,) = sizes.goals(_run_of(sizes.PART, *records[:3]))
     assert part.verdict() == "not measured"
-    assert "| adult | remove | regret 1 | **0.10** (0.1 s) |" in sizes.tables(_run_of(sizes.PART, *records))
+    assert "| adult | remove | regret 1 | **0.10** (0.1 s) |" in sizes.tables(
+        _run_of(sizes.PART, *records)
+    )
 
 
 def test_rows_of_a_quick_run_are_not_held_against_the_goal(data_folder: Path) -> None:
@@ -220,11 +222,11 @@ def test_rows_of_a_quick_run_are_not_held_against_the_goal(data_folder: Path) ->
 def test_window_slides_over_the_stream(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     models = []
 
-    def keep(plan: Plan) -> Any:
-        models.append(new_model(plan))
+    def keep(plan: Plan, task: Task) -> Any:
+        models.append(new_model(plan, task))
         return models[-1]
 
-    monkeypatch.setattr(stream, "new_model", keep)
+    monkeypatch.setattr(learners, "new_model", keep)
     ours, by_default, untouched, theirs = stream.measure("electricity", _plan(_Prior()))
     last = stream.QUICK_WINDOW + stream.QUICK_STEPS * stream.STEP
     held = np.sort(models[0].row_ids_)
@@ -266,7 +268,7 @@ def test_a_library_that_is_not_there_is_skipped_by_name(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for name, library in ((YARDSTICK, type(stream.PART.peers[0])), ("river", stream.River)):
+    for name, library in ((YARDSTICK, type(stream.PART.peers[0])), ("river", learners.River)):
         monkeypatch.setattr(library, "module", f"no_{name}_here")
     call = ["updates", "--quick", "--only", "stream", "--output", str(tmp_path)]
     assert main(call) == 0

@@ -14,7 +14,7 @@ from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
 from benchmarks.markdown import in_seconds, table
 from benchmarks.measure import log_loss
 from benchmarks.results import Record, Run
-from benchmarks.updates.forgetting import interval, pooled
+from benchmarks.updates.forgetting import pooled
 from benchmarks.updates.part import Part, Plan
 from benchmarks.updates.timing import (
     Retrains,
@@ -121,7 +121,7 @@ class _Draws:
         way, share, tolerance = (record.case[key] for key in ("way", "share", "tolerance"))
         self.plan.say(
             f"{record.data}  {way} {share:.1%}  tolerance {tolerance:g}"
-            f"  {1e3 * (record.median('update_seconds') or 0):.1f} ms  {pooled(record) or 0:.2f}"
+            f"  {1e3 * (record.median('update_seconds') or 0):.1f} ms  {pooled(record)}"
         )
 
 
@@ -158,7 +158,7 @@ def _table(run: Run, way: Way) -> str:
                 record.data,
                 f"{100 * float(case['share']):g}% ({case['rows']})",
                 f"{case['tolerance']:g}",
-                f"**{pooled(record):.2f}**{_interval(record)}",
+                f"**{pooled(record)}**",
                 f"{retrained:.1f}%",
                 f"{sum(record.samples['refits']):.0f} of {draws}",
                 in_seconds(record.median("update_seconds") or 0.0),
@@ -178,13 +178,6 @@ def _table(run: Run, way: Way) -> str:
         "times faster than LightGBM's retrain",
     ]
     return table(head, rows)
-
-
-def _interval(record: Record) -> str:
-    if len(record.samples["loss_before"]) < 2:
-        return ""  # one draw says nothing about others
-    low, high = interval(record)
-    return f" ({low:.2f} to {high:.2f})"
 
 
 def goals(run: Run | None) -> list[Goal]:
@@ -209,7 +202,7 @@ def _find(run: Run | None, name: str, way: Way, share: float) -> Record | None:
 
 
 def _ratios(run: Run | None, way: Way, share: float) -> dict[str, float | None]:
-    return {name: pooled(_find(run, name, way, share)) for name in TWO_CLASSES}
+    return {name: pooled(_find(run, name, way, share)).value for name in TWO_CLASSES}
 
 
 def _faster(run: Run | None, share: float) -> dict[str, float | None]:

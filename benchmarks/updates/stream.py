@@ -2,139 +2,34 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from statistics import median
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import datasets
 from benchmarks.goal import Goal, fold, points
-from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK, Library
+from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
 from benchmarks.markdown import in_percent, in_seconds, table
 from benchmarks.results import Record, Run
-from benchmarks.settings import Settings
+from benchmarks.updates.learners import (
+    RIVER,
+    TOLERANT,
+    Learner,
+    Retrained,
+    RowByRow,
+    Untouched,
+    Updated,
+    start,
+    step,
+)
 from benchmarks.updates.part import Part, Plan
-from benchmarks.updates.timing import Retrains, new_model, quietness, timed
-from datasets import Target, Task
+from benchmarks.updates.timing import quietness
 
 DATA = "electricity"
 WINDOW, QUICK_WINDOW = 10_000, 1_000
 STEP = 250
 QUICK_STEPS = 3
 STRETCHES = 5  # in which the table shows the error over time
-
-# In a stream all rows leave in the end, so nothing has to be forgotten at once, and a model that
-# changes its structure less follows the drift better.
-TOLERANT = 1000.0
-
-
-class River(Library):
-    """Its adaptive random forest learns row by row and decides itself what to forget."""
-
-    name = title = module = distribution = "river"
-
-    def model(self, task: Task, settings: Settings) -> Any:
-        from river import forest  # beside `river` itself, which does not load it
-
-        return forest.ARFClassifier(seed=0)
-
-
-RIVER = River()
-
-
-class _Learner(ABC):
-    """Something that learns the first window and then follows the stream."""
-
-    record: Record
-
-    @abstractmethod
-    def start(self, X: NDArray[np.float32], y: Target, window: int) -> None:
-        """Learn the first ``window`` rows of the stream."""
-
-    @abstractmethod
-    def predict(self, X: NDArray[np.float32]) -> NDArray[np.int64]:
-        """Classes of rows that were not learned yet."""
-
-    @abstractmethod
-    def follow(self, first: int, last: int) -> None:
-        """Learn the rows from ``first`` to ``last`` and let as many of the oldest go."""
-
-
-class _Updated(_Learner):
-    """Ours, updated in place: the ids of the rows are their places in the stream."""
-
-    def __init__(self, plan: Plan, tolerance: float | None = None) -> None:
-        self.record = Record(DATA, OURS)
-        self._model = new_model(plan)
-        if tolerance is not None:
-            self._model.set_params(tolerance=tolerance)
-        self.record.case["tolerance"] = self._model.tolerance
-
-    def start(self, X: NDArray[np.float32], y: Target, window: int) -> None:
-        self._X, self._y, self._window = X, y, window
-        self._model.fit(X[:window], y[:window])
-
-    def predict(self, X: NDArray[np.float32]) -> NDArray[np.int64]:
-        return np.asarray(self._model.predict(X))
-
-    def follow(self, first: int, last: int) -> None:
-        oldest = np.arange(first - self._window, last - self._window)
-        report = self._model.update(self._X[first:last], self._y[first:last], remove=oldest)
-        self.record.add("refits", report.strategy == "refit")
-
-
-class _Untouched(_Updated):
-    """Ours, left as it was after the first window: what doing nothing comes to."""
-
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
-        self.record.case["untouched"] = True
-
-    def follow(self, first: int, last: int) -> None:
-        pass
-
-
-class _Retrained(_Learner):
-    """The yardstick, trained again from the whole window at each step."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._retrains = Retrains(DATA, plan)
-        self.record = self._retrains.record
-
-    def start(self, X: NDArray[np.float32], y: Target, window: int) -> None:
-        self._X, self._y, self._window = X, y, window
-        self.follow(0, window)
-
-    def predict(self, X: NDArray[np.float32]) -> NDArray[np.int64]:
-        return np.asarray(self._model.predict(X))
-
-    def follow(self, first: int, last: int) -> None:
-        rows = slice(last - self._window, last)
-        self._model = self._retrains.train(self._X[rows], self._y[rows])
-
-
-class _RowByRow(_Learner):
-    """A forest of river's, which has no window."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.record = Record(DATA, RIVER.name)
-        self._model = RIVER.model("classification", plan.settings)
-
-    def start(self, X: NDArray[np.float32], y: Target, window: int) -> None:
-        # Its rows are dictionaries. Making them is not the forest's work, and not in its seconds.
-        self._rows = [dict(enumerate(row)) for row in X.tolist()]
-        self._y: list[int] = y.tolist()
-        self.follow(0, window)
-
-    def predict(self, X: NDArray[np.float32]) -> NDArray[np.int64]:
-        rows = [dict(enumerate(row)) for row in X.tolist()]
-        return np.array([self._model.predict_one(row) for row in rows])
-
-    def follow(self, first: int, last: int) -> None:
-        for row, label in zip(self._rows[first:last], self._y[first:last], strict=True):
-            self._model.learn_one(row, label)
 
 
 def measure(name: str, plan: Plan) -> list[Record]:
@@ -147,16 +42,10 @@ def measure(name: str, plan: Plan) -> list[Record]:
     learners = _learners(plan)
     for learner in learners:
         learner.record.case.update(window=window, step=STEP, steps=len(firsts))
-        learner.record.add("learn_seconds", timed(learner.start, X, y, window)[0])
+        start(learner, X, y, window)
         plan.say(f"{name}  {learner.record.library}  learned the first {window:,} rows")
     for first in firsts:
-        new = slice(first, first + STEP)
-        for learner in learners:
-            record = learner.record
-            seconds, predicted = timed(learner.predict, X[new])
-            record.add("predict_seconds", seconds)
-            record.add("error", float(np.mean(predicted != y[new])))
-            record.add("learn_seconds", timed(learner.follow, new.start, new.stop)[0])
+        step(learners, X, y, first, first + STEP)
     for learner in learners:
         plan.say(
             f"{name}  {learner.record.library}  error {_error(learner.record) or 0:.2%}"
@@ -165,12 +54,16 @@ def measure(name: str, plan: Plan) -> list[Record]:
     return [learner.record for learner in learners]
 
 
-def _learners(plan: Plan) -> list[_Learner]:
-    learners: list[_Learner] = [_Updated(plan, TOLERANT), _Updated(plan), _Untouched(plan)]
+def _learners(plan: Plan) -> list[Learner]:
+    learners: list[Learner] = [
+        Updated(DATA, plan, tolerance=TOLERANT),
+        Updated(DATA, plan),
+        Untouched(DATA, plan),
+    ]
     if plan.yardstick is not None:
-        learners.append(_Retrained(plan))
+        learners.append(Retrained(DATA, plan))
     if RIVER in plan.peers:
-        learners.append(_RowByRow(plan))
+        learners.append(RowByRow(DATA, plan))
     return learners
 
 

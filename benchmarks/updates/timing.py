@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK, warm_up
 from benchmarks.results import Record, Run
 from benchmarks.updates.part import Plan
-from datasets import Target
+from datasets import Target, Task
 
 Result = TypeVar("Result")
 
@@ -27,9 +27,9 @@ def timed(call: Callable[..., Result], *arguments: Any) -> tuple[float, Result]:
     return time.perf_counter() - start, result
 
 
-def new_model(plan: Plan) -> Any:
-    """Our classifier, not fitted yet."""
-    return LIBRARIES[OURS].model("classification", plan.settings)
+def new_model(plan: Plan, task: Task = "classification") -> Any:
+    """Our estimator, not fitted yet."""
+    return LIBRARIES[OURS].model(task, plan.settings)
 
 
 def copy_of(model: Any, spare: int, **parameters: Any) -> Any:
@@ -55,17 +55,17 @@ class Retrains:
     When a shared machine slows down for a while, it then does so for both.
     """
 
-    def __init__(self, name: str, plan: Plan) -> None:
+    def __init__(self, name: str, plan: Plan, task: Task = "classification") -> None:
         self.record = Record(name, YARDSTICK)
-        self._library, self._settings = plan.yardstick, plan.settings
+        self._library, self._settings, self._task = plan.yardstick, plan.settings, task
         if self._library is not None:
-            warm_up(self._library, "classification", plan.settings)
+            warm_up(self._library, task, plan.settings)
 
     def train(self, X: NDArray[np.float32], y: Target) -> Any:
         """Train once and note the seconds; returns the model, None without a yardstick."""
         if self._library is None:
             return None
-        model = self._library.model("classification", self._settings)
+        model = self._library.model(self._task, self._settings)
         gc.collect()
         with self._library.thread_limit(self._settings.threads):
             seconds, _ = timed(model.fit, X, y)

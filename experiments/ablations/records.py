@@ -6,11 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 
-import numpy as np
-
 from benchmarks.markdown import in_percent, in_seconds, table
 from benchmarks.results import Record
-from benchmarks.updates.forgetting import changes, interval, pooled
+from benchmarks.updates.forgetting import pooled
 from experiments.ablations.draws import TITLES
 from experiments.experiment import Label, Values
 from experiments.results import Results
@@ -105,15 +103,12 @@ def errors_text(record: Record) -> str:
 def ratio(record: Record) -> float | None:
     """Forgetting or learning over all draws, None where they do not tell."""
     n_draws = len(record.samples["loss_before"])
-    few = n_draws * float(record.case["rows"]) < FEWEST_ROWS
-    if few or changes(record)[:, 1].sum() == 0.0:
+    found = pooled(record)
+    if n_draws * float(record.case["rows"]) < FEWEST_ROWS:
         return None
-    if n_draws > 1:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            low, high = interval(record)
-        if not high - low <= WIDEST:  # it may be NaN
-            return None
-    return pooled(record)
+    if n_draws > 1 and (found.low is None or found.high is None or found.high - found.low > WIDEST):
+        return None
+    return found.value
 
 
 def ratio_text(record: Record) -> str:
