@@ -144,12 +144,13 @@ class Curve:
         fitted = self._fit()
         return None if fitted is None else fitted[0]
 
-    def line(self) -> list[float] | None:
-        """The power that fits best, over all of x."""
-        fitted = self._fit()
-        if fitted is None:
-            return None
-        return [math.exp(fitted[1]) * value ** fitted[0] for value in self.x]
+    def line(self) -> list[float]:
+        """The power that fits best, where there are measurements."""
+        slope, height = self._fit() or (math.nan, math.nan)
+        return [
+            math.nan if seconds is None else math.exp(height) * x**slope
+            for x, seconds in zip(self.x, self.seconds, strict=True)
+        ]
 
     def _fit(self) -> tuple[float, float] | None:
         known = [(x, y) for x, y in zip(self.x, self.seconds, strict=True) if y is not None]
@@ -216,8 +217,7 @@ def draw(results: Results) -> Figure:
         for drawn in axis.lines:
             drawn.set_linestyle("")  # the measurements are the markers, the line is the fit
         for curve, colour in zip(curves.values(), COLOURS, strict=False):
-            if (fitted := curve.line()) is not None:
-                axis.plot(x, fitted, color=colour, linewidth=1.2)
+            axis.plot(x, curve.line(), color=colour, linewidth=1.2)
         logarithmic(axis, x=True)
         slopes = (curve.slope() for curve in curves.values())
         written = ", ".join("-" if slope is None else f"{slope:.2f}" for slope in slopes)

@@ -46,12 +46,12 @@ SHARE = 0.001
 DATA: dict[Scale, dict[str, tuple[int | None, int]]] = {
     "quick": {"adult": (3000, 2), "pendigits": (1500, 2)},
     "full": {
-        "adult": (None, 5),
-        "credit_info": (None, 5),
+        "adult": (None, 3),
+        "credit_info": (None, 3),
         "optdigits": (None, 5),
-        "pendigits": (None, 5),
+        "pendigits": (None, 3),
         "letter": (None, 2),
-        "covtype": (30_000, 3),
+        "covtype": (30_000, 2),
     },
 }
 
