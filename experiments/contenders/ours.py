@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.libraries import LIBRARIES, OURS
 from benchmarks.settings import Settings
-from benchmarks.updates.stream import TOLERANT
+from benchmarks.updates.learners import TOLERANT
 from benchmarks.updates.timing import copy_of
 from datasets import Target, Task
 from experiments.contenders.contender import Contender, Predicted, classes_up_to, in_columns
