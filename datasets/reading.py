@@ -165,6 +165,6 @@ def as_float32(frame: pd.DataFrame) -> NDArray[np.float32]:
         time, first = frame[name].dt, len(others) + 4 * j
         X[:, first] = time.year
         X[:, first + 1] = time.month
-        X[:, first + 2] = time.dayofweek
+        X[:, first + 2] = time.day_of_week
         X[:, first + 3] = time.hour
     return X
