@@ -94,12 +94,21 @@ class Untouched(Updated):
 
 
 class Retrained(Learner):
-    """The yardstick, trained again from the whole window at each step, or at every so many."""
+    """The yardstick, or another library, trained again from the whole window.
+
+    That happens at each step, or at every so many.
+    """
 
     def __init__(
-        self, data: str, plan: Plan, task: Task = "classification", every: int = 1
+        self,
+        data: str,
+        plan: Plan,
+        task: Task = "classification",
+        *,
+        library: Library | None = None,
+        every: int = 1,
     ) -> None:
-        self._retrains = Retrains(data, plan, task)
+        self._retrains = Retrains(data, plan, task, library)
         self.record = self._retrains.record
         self._every, self._steps = every, 0
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK, warm_up
+from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK, Library, warm_up
 from benchmarks.results import Record, Run
 from benchmarks.updates.part import Plan
 from datasets import Target, Task
@@ -50,14 +50,20 @@ def rows_of(share: float, n_rows: int) -> int:
 
 
 class Retrains:
-    """The yardstick, trained again from all rows, between the updates that it is compared with.
+    """The yardstick, or another library, trained again from all rows between the updates.
 
     When a shared machine slows down for a while, it then does so for both.
     """
 
-    def __init__(self, name: str, plan: Plan, task: Task = "classification") -> None:
-        self.record = Record(name, YARDSTICK)
-        self._library, self._settings, self._task = plan.yardstick, plan.settings, task
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        task: Task = "classification",
+        library: Library | None = None,
+    ) -> None:
+        self.record = Record(name, YARDSTICK if library is None else library.name)
+        self._library, self._settings, self._task = library or plan.yardstick, plan.settings, task
         if self._library is not None:
             warm_up(self._library, task, plan.settings)
 
