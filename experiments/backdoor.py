@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 RULES = {kind.name: kind for kind in (Ours, Paper)}
 
+SHARES = (0.05, 0.01)  # of the training rows that get the trigger
+
 # Data sets, and how many of their rows are used (None for all).
 DATA: dict[Scale, dict[str, int | None]] = {
     "quick": {"optdigits": 1500, "pendigits": 1500},
@@ -39,32 +41,36 @@ PAPER = {
 
 
 def cases(scale: Scale) -> Iterator[Case]:
-    """Each data set under our rule and under the paper's."""
+    """Each data set, each share, under our rule and under the paper's."""
     for name, max_rows in DATA[scale].items():
-        for rule in RULES:
-            yield Case({"data": name, "rule": rule}, partial(_measure, name, max_rows, rule))
+        for share in SHARES:
+            for rule in RULES:
+                measure = partial(_measure, name, max_rows, share, rule)
+                yield Case({"data": name, "share": share, "rule": rule}, measure)
 
 
-def _measure(name: str, max_rows: int | None, rule: str) -> Values:
+def _measure(name: str, max_rows: int | None, share: float, rule: str) -> Values:
     data = paper.load(name, max_rows=max_rows)
     model = LIBRARIES[OURS].model("classification", Settings())
     model.set_params(**RULES[rule].parameters)
-    found = audit.backdoor(model, data.X_train, data.y_train, data.X_test, data.y_test)
+    rows = (data.X_train, data.y_train, data.X_test, data.y_test)
+    found = audit.backdoor(model, *rows, share=share)
     return dict(found.figures)
 
 
 def tables(results: Results) -> str:
     """Accuracy and success at each stage, ours and the paper's."""
     rows = []
-    for done in results.where():
-        values = done.values
-        cells = [_cell(values[stage]["clean"], values[stage]["attack"]) for stage in STAGES]
-        how = " and ".join(values["strategies"])
-        rows.append([str(done.labels["data"]), RULES[str(done.labels["rule"])].title, *cells, how])
-        if done.labels["rule"] == list(RULES)[-1]:
-            told = [_cell(a / 100, b / 100) for a, b in PAPER[str(done.labels["data"])]]
-            rows.append(["", "the paper", *told, "-"])
-    head = ["data set", "", *STAGES, "add and remove were"]
+    for name in results.all_of("data"):
+        for done in results.where(data=name):
+            values = done.values
+            cells = [_cell(values[stage]["clean"], values[stage]["attack"]) for stage in STAGES]
+            title = RULES[str(done.labels["rule"])].title
+            how = " and ".join(values["strategies"])
+            rows.append([name, f"{done.labels['share']:.0%}", title, *cells, how])
+        told = [_cell(clean / 100, attack / 100) for clean, attack in PAPER[name]]
+        rows.append([name, "-", "the paper", *told, "-"])
+    head = ["data set", "rows with trigger", "", *STAGES, "add and remove were"]
     return (
         "Accuracy on clean test rows / share of test rows with the trigger that get the wanted "
         "label. A model from which the backdoor is not removed stays at what it is when added.\n\n"
@@ -76,16 +82,19 @@ def _cell(clean: float, attack: float) -> str:
     return f"{in_percent(clean)} / {in_percent(attack)}"
 
 
+def _ours(results: Results, name: str) -> Values:
+    return results.find(data=name, share=SHARES[0], rule=OURS) or {}
+
+
 def draw(results: Results) -> Figure:
-    """Success of the attack at each stage, under our rule."""
+    """Each stage, for 5% of the rows and under our rule."""
     names = results.all_of("data")
     figure, axes = panels(2, columns=2, size=(5.2, 3.0))
     for axis, measure, title in zip(
         axes, ("attack", "clean"), ("attack succeeds", "accuracy on clean rows"), strict=True
     ):
         series = {
-            stage: [100 * (results.find(data=n, rule=OURS) or {})[stage][measure] for n in names]
-            for stage in STAGES
+            stage: [100 * _ours(results, n)[stage][measure] for n in names] for stage in STAGES
         }
         bars(axis, names, series)
         axis.set_title(title)
@@ -96,19 +105,25 @@ def draw(results: Results) -> Figure:
 
 def remark(results: Results) -> str:
     """What differs from the paper's set-up."""
-    refits = sum("refit" in done.values["strategies"] for done in results.where())
+    done = list(results.where())
+    in_place = [d for d in done if d.values["strategies"][1] == "in-place"]
+    off = max(
+        (abs(d.values[STAGES[3]]["attack"] - d.values[STAGES[0]]["attack"]) for d in in_place),
+        default=0.0,
+    )
     return (
-        "The trigger sets the first five features to their greatest values in 5% of the training "
-        'rows; the paper says "first a few features" and not how many rows. What the clean model '
-        "gives the wanted label to depends on that, so the figures of clean models differ from the "
-        f"paper's. In {refits} of {len(list(results.where()))} runs the backdoor changed so much "
-        "that one of the updates was a refit."
+        "The trigger sets the first five features to their greatest values; the paper says that it "
+        "takes a few of the first features, and not how many rows. What a clean model gives the "
+        "wanted label to depends on that, so the figures of clean models differ from the paper's. "
+        "Many of these updates change so much that ours trains all again, for which the attack "
+        f"goes by definition; of the {len(in_place)} removals in place (of {len(done)}) none "
+        f"leaves the attack further than {points(off)} from the clean model's figure."
     )
 
 
 def goals(results: Results) -> list[Goal]:
     """The attack comes with its rows and goes with them."""
-    found = {n: results.find(data=n, rule=OURS) or {} for n in results.all_of("data")}
+    found = {name: _ours(results, name) for name in results.all_of("data")}
     added = {n: v["backdoor added"]["attack"] for n, v in found.items()}
     left = {
         n: abs(v["backdoor removed"]["attack"] - v["trained clean"]["attack"])
