@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.libraries import LIBRARIES, OURS, warm_up
-from benchmarks.markdown import in_bytes, in_percent, in_seconds, table
+from benchmarks.markdown import in_percent, in_seconds, table
 from benchmarks.settings import Settings
 from benchmarks.updates.timing import copy_of, rows_of, timed
 from datasets import Dataset, paper
 from experiments.ablations import published
-from experiments.ablations.alpha import candidates
 from experiments.ablations.draws import WAYS, Way
+from experiments.ablations.memory import too_large
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Done, Results
 from graftboost.audit import backdoor
@@ -87,7 +87,7 @@ def _peer(peer: str, data: Dataset, settings: Settings) -> Values:
 
 
 def _backdoor(data: Dataset, settings: Settings) -> Values:
-    if short := _too_large(data, settings):
+    if short := too_large(data, settings):
         return {"skipped": [f"backdoor of {short}"]}
     model = LIBRARIES[OURS].model("classification", settings)
     found = backdoor(
@@ -98,7 +98,7 @@ def _backdoor(data: Dataset, settings: Settings) -> Values:
 
 
 def _ours(data: Dataset, settings: Settings) -> Values:
-    if short := _too_large(data, settings):
+    if short := too_large(data, settings):
         return {"skipped": [short]}
     spare = len(data.y_train) - 1  # lost by every copy before it is measured
     largest = rows_of(max(SIZES.values()), len(data.y_train))
@@ -147,27 +147,6 @@ def _update(
 
 def _error(model: Any, data: Dataset) -> float:
     return float(np.mean(model.predict(data.X_test) != data.y_test))
-
-
-def _too_large(data: Dataset, settings: Settings) -> str | None:
-    """What is left out, and why, if two models of this size may not fit into memory."""
-    try:
-        import psutil
-    except ImportError:
-        return None
-    n_classes = len(np.unique(data.y_train))
-    trees = settings.iterations * (n_classes if n_classes > 2 else 1)
-    # For each row a leaf and a gradient; for each node three sums of each candidate, of which the
-    # engine keeps those that are cheaper to keep than to count again.
-    nodes = 10 * (2 * settings.leaves - 1) * candidates(data, 0.1)
-    needed = 2 * trees * (5 * len(data.y_train) + nodes)
-    free = psutil.virtual_memory().available
-    if needed <= free:
-        return None
-    return (
-        f"{data.name} with {settings.iterations} iterations ({in_bytes(needed)} needed, "
-        f"{in_bytes(free)} free)"
-    )
 
 
 UPDATES = tuple(f"{way} {head}" for way in reversed(WAYS) for head in SIZES)
@@ -257,11 +236,12 @@ def _backdoor_table(results: Results) -> list[str]:
             for j, measure in enumerate(("clean", "attack")):
                 text = in_percent(stages[stage][measure])
                 cells.append(text if theirs is None else f"{text} ({theirs[i][j]:.2f}%)")
-        rows.append([name, f"{n}", *cells])
+        rows.append([name, f"{n}", *cells, ", ".join(done.values["strategies"])])
     if not rows:
         return []
     head = ["data set", "iterations"]
     head += [f"{stage}, {measure}" for stage in STAGES for measure in ("clean", "attack")]
+    head.append("how it was added, removed")
     caption = (
         "**Backdoor**: accuracy on clean test rows, and how often the attack succeeds, the paper's "
         "in brackets. The model from which nothing is removed stays at the figures of "
@@ -337,9 +317,12 @@ def remark(results: Results) -> str:
     }
     if left:
         worst = max(left, key=left.__getitem__)
+        found = [done.values.get("strategies", []) for done in results.where(part="backdoor")]
+        refits = sum(strategies.count("refit") for strategies in found)
         words.append(
             f"With the backdoor's rows removed, the attack is at most {100 * left[worst]:.1f} "
-            f"points from what it is on a clean model ({worst})."
+            f"points from what it is on a clean model ({worst}). The backdoor is 5% of the rows: "
+            f"{refits} of its {sum(map(len, found))} additions and removals were refits."
         )
     for name in ("adult", "credit_info"):
         ours = measured(results, name, 100, "catboost")
