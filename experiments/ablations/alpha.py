@@ -44,7 +44,7 @@ SHARE = 0.001
 
 # Data sets, how many of their rows are used (None for all), and how often rows are drawn.
 DATA: dict[Scale, dict[str, tuple[int | None, int]]] = {
-    "quick": {"adult": (3000, 2), "pendigits": (1500, 2)},
+    "quick": {"adult": (10_000, 2), "pendigits": (1000, 1)},
     "full": {
         "adult": (None, 3),
         "credit_info": (None, 3),
