@@ -23,6 +23,7 @@ WAYS = ("add", "remove")
 RULES: dict[str, Mapping[str, Any]] = {kind.name: kind.parameters for kind in (Ours, Paper)}
 PEERS = tuple(name for name in LIBRARIES if name != OURS)
 HALF = "half"  # ours, each tree on half of the rows
+REFITTED = "refitted"  # whether ours found it cheaper to train all again
 
 
 class Errors:
@@ -85,11 +86,13 @@ class Errors:
         for rule, parameters in RULES.items():
             copied = copy.deepcopy(model).set_params(**parameters)
             if way == "remove":
-                copied.remove(drawn)
+                report = copied.remove(drawn)
             else:
                 X, y = self.data.X_train[drawn], self.data.y_train[drawn]
-                copied.add(X, y, row_ids=drawn)
+                report = copied.add(X, y, row_ids=drawn)
             found[rule] = self._of(copied)
+            if rule == OURS:
+                found[REFITTED] = report.strategy == "refit"
         return found
 
     def _of(self, model: Any) -> float:

@@ -32,6 +32,8 @@ def test_controls_of_one_way_are_those_of_the_other(errors: Errors) -> None:
     assert trained.keys() == {"graftboost", "half"}
     for share in SHARES:
         adding, removing = found["add"][share], found["remove"][share]
+        assert adding.pop("refitted") in (False, True)
+        assert removing.pop("refitted") in (False, True)
         assert adding.keys() == {"graftboost", "paper", "untouched", "retrained"}
         assert adding["untouched"] == removing["retrained"]
         assert adding["retrained"] == removing["untouched"] == trained["graftboost"]
@@ -60,7 +62,8 @@ def _results(errors: dict[str, list[float]]) -> Results:
     for name, found in errors.items():
         for split, error in enumerate(found):
             each = {"graftboost": error, "paper": error, "untouched": error, "retrained": error}
-            updated = {way: dict.fromkeys(SHARES, each) for way in WAYS}
+            of_shares = {share: {**each, "refitted": share == "1%"} for share in SHARES}
+            updated = dict.fromkeys(WAYS, of_shares)
             trained = {"graftboost": error, "half": error, "lightgbm": error}
             values = {"n_test": 1000, "trained": trained, "updated": updated, "skipped": []}
             results.add(Done({"data": name, "split": split}, values, 1.0))
@@ -101,6 +104,7 @@ def test_what_is_shown() -> None:
     assert "| Adult | 0.055 ± 0.005 (0.1276) | 0.055 | 0.055 (0.1277) | - | - | - | -" in shown
     assert "| SUSY* | remove | 0.055 (0.1987) |" in shown
     assert "| WineQuality | add | 0.055 (0.01208) |" in shown
+    assert "| 0.055 (0.1294) | 0.055† (0.1267) |" in shown
     assert "+0.0% to +0.0%" in test_error.EXPERIMENT.remark(results)
     assert len(test_error.EXPERIMENT.draw(results).axes) == 3
 
