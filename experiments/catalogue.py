@@ -4,23 +4,48 @@ from __future__ import annotations
 
 from experiments import (
     backdoor,
+    batches,
+    classes,
+    complexity,
+    data_sets,
     frontier,
     leaf_error,
     membership,
     robustness,
     similarity,
     split_shift,
+    streams,
+    test_error,
+    time_series,
+    training,
+    updates,
 )
+from experiments.ablations import alpha, bins, iterations, leaves, sigma, size
 from experiments.experiment import Experiment
 
 MODULES = (
+    frontier,
+    data_sets,
+    training,
+    updates,
+    test_error,
+    batches,
     backdoor,
     similarity,
     membership,
     leaf_error,
+    classes,
+    time_series,
+    streams,
     split_shift,
     robustness,
-    frontier,
+    size,
+    alpha,
+    sigma,
+    bins,
+    leaves,
+    iterations,
+    complexity,
 )
 
 EXPERIMENTS: dict[str, Experiment] = {
