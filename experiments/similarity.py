@@ -159,7 +159,7 @@ def remark(results: Results) -> str:
         f"model left alone in {closer}, and in {above} it is at least as close as a retrain with "
         "another seed, which draws other candidates (where a data set has so few values that all "
         "are candidates, another seed changes nothing). So φ does not tell whether rows were "
-        "forgotten; the frontier below does."
+        "forgotten; their own loss does."
     )
 
 
