@@ -50,8 +50,8 @@ class Plan:
     settings: Settings = field(default_factory=Settings)
 
 
-SMALL = Settings(iterations=30)
-QUICK = {"adult": Plan(3_000, SMALL), "pendigits": Plan(2_000, SMALL)}
+SMALL = Settings(iterations=20)
+QUICK = {"adult": Plan(3_000, SMALL), "pendigits": Plan(1_600, SMALL)}
 FULL = dict.fromkeys(("adult", "credit_info", "optdigits", "pendigits", "letter"), Plan())
 
 

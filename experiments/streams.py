@@ -80,16 +80,16 @@ FULL = {
 SMALL = Settings(iterations=30)
 QUICK = {
     "electricity": Stream(
-        "Electricity", "classification", 2_000, 50, "", max_rows=2_600, settings=SMALL
+        "Electricity", "classification", 1_500, 50, "", max_rows=2_000, settings=SMALL
     ),
     "covtype": Stream(
-        "Covtype", "classification", 1_500, 50, "", every=200, max_rows=2_000, settings=SMALL
+        "Covtype", "classification", 1_000, 50, "", every=200, max_rows=1_500, settings=SMALL
     ),
     "bike_sharing": Stream(
-        "Bike sharing", "regression", 2_016, 72, "", max_rows=2_900, settings=SMALL
+        "Bike sharing", "regression", 1_512, 72, "", max_rows=2_300, settings=SMALL
     ),
     "metro_traffic": Stream(
-        "Metro traffic", "regression", 2_016, 72, "", max_rows=2_900, settings=SMALL
+        "Metro traffic", "regression", 1_512, 72, "", max_rows=2_300, settings=SMALL
     ),
 }
 

@@ -45,10 +45,11 @@ class Plan:
     settings: Settings = field(default_factory=Settings)
 
 
+SMALL = Settings(iterations=30)
 QUICK = {
-    "adult": Plan(2_000, singles=2, draws=1, trainings=1),
-    "pendigits": Plan(600, singles=2, draws=1, trainings=1),
-    "abalone": Plan(1_000, singles=2, draws=1, trainings=1),
+    "adult": Plan(2_000, singles=2, draws=1, trainings=1, settings=SMALL),
+    "pendigits": Plan(600, singles=2, draws=1, trainings=1, settings=SMALL),
+    "abalone": Plan(1_000, singles=2, draws=1, trainings=1, settings=SMALL),
 }
 LARGE = Plan(singles=2, draws=1, trainings=1)
 FULL = {
