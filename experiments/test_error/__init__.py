@@ -32,8 +32,8 @@ def _measure(name: str, split: int, scale: Scale) -> Values:
     peers, skipped = installed([p for p in PEERS if name not in LARGE or p != SLOWEST])
     values: Values = {"n_test": len(data.y_test), "skipped": skipped}
     if name in LARGE and split > 0:
-        return {**values, "trained": errors.trained((), half=True)}
-    values["trained"] = errors.trained(peers, half=True)
+        return {**values, "trained": errors.trained(())}
+    values["trained"] = errors.trained(peers)
     values["updated"] = errors.updated(SHARES)
     return values
 

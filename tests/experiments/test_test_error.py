@@ -28,8 +28,8 @@ def errors(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> Errors:
 
 def test_controls_of_one_way_are_those_of_the_other(errors: Errors) -> None:
     found = errors.updated(SHARES)
-    trained = errors.trained((), half=True)
-    assert trained.keys() == {"graftboost", "half"}
+    trained = errors.trained(())
+    assert trained.keys() == {"graftboost", "half", "few"}
     for share in SHARES:
         adding, removing = found["add"][share], found["remove"][share]
         assert adding.pop("refitted") in (False, True)
@@ -64,7 +64,7 @@ def _results(errors: dict[str, list[float]]) -> Results:
             each = {"graftboost": error, "paper": error, "untouched": error, "retrained": error}
             of_shares = {share: {**each, "refitted": share == "1%"} for share in SHARES}
             updated = dict.fromkeys(WAYS, of_shares)
-            trained = {"graftboost": error, "half": error, "lightgbm": error}
+            trained = {"graftboost": error, "half": error, "few": error, "lightgbm": error}
             values = {"n_test": 1000, "trained": trained, "updated": updated, "skipped": []}
             results.add(Done({"data": name, "split": split}, values, 1.0))
     return results
@@ -101,7 +101,7 @@ def test_goals_are_held_against_the_worst() -> None:
 def test_what_is_shown() -> None:
     results = _results({name: [0.05, 0.06] for name in ("adult", "susy", "wine_quality")})
     shown = test_error.EXPERIMENT.tables(results)
-    assert "| Adult | 0.055 ± 0.005 (0.1276) | 0.055 | 0.055 (0.1277) | - | - | - | -" in shown
+    assert "| Adult | 0.055 ± 0.005 (0.1276) | 0.055 | 0.055 | 0.055 (0.1277) | - | - | - | -" in shown
     assert "| SUSY* | remove | 0.055 (0.1987) |" in shown
     assert "| WineQuality | add | 0.055 (0.01208) |" in shown
     assert "| 0.055 (0.1294) | 0.055† (0.1267) |" in shown
