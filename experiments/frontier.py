@@ -11,8 +11,8 @@ import datasets
 from benchmarks.markdown import table
 from benchmarks.updates.forgetting import pooled
 from benchmarks.updates.timing import rows_of
-from experiments.ablations.draws import Draws, Rule
 from experiments.ablations.records import as_values, find, mean, records_of
+from experiments.draws import Draws, Rule
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
 from graftboost.plotting import COLOURS, MARKERS, legend, panels

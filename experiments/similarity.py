@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.markdown import in_percent, table
 from benchmarks.updates.timing import rows_of
 from datasets import paper
-from experiments.ablations.draws import RULES, TITLES, WAYS, Draws, Way
+from experiments.draws import RULES, TITLES, WAYS, Draws, Way
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
 from experiments.updated import before_and_after

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.ablations.draws import Draws, Rule, Way
+from experiments.draws import Draws, Rule, Way
 
 
 def before_and_after(

@@ -12,7 +12,6 @@ import numpy as np
 from benchmarks.results import Record
 from benchmarks.updates.timing import rows_of
 from datasets import Dataset, paper
-from experiments.ablations.draws import RULES, WAYS, Draws, Way
 from experiments.ablations.pictures import NODES, RATIO, SECONDS, Measure, draw_both_ways
 from experiments.ablations.records import (
     ERRORS,
@@ -29,6 +28,7 @@ from experiments.ablations.records import (
     seconds_text,
     wide_table,
 )
+from experiments.draws import RULES, WAYS, Draws, Way
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
 

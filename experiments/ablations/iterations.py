@@ -18,8 +18,8 @@ from benchmarks.settings import Settings
 from benchmarks.updates.timing import copy_of, rows_of, timed
 from datasets import Dataset, paper
 from experiments.ablations import published
-from experiments.ablations.draws import WAYS, Way
 from experiments.ablations.memory import too_large
+from experiments.draws import WAYS, Way
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Done, Results
 from graftboost.audit import backdoor

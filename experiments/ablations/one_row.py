@@ -20,7 +20,7 @@ from benchmarks.settings import Settings
 from benchmarks.updates.part import Plan
 from benchmarks.updates.timing import Retrains, timed
 from datasets import Dataset, paper
-from experiments.ablations.draws import RULES
+from experiments.draws import RULES
 from experiments.experiment import Case, Values
 from experiments.results import Results
 from graftboost.plotting import legend, lines, logarithmic, panels

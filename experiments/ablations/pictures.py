@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.results import Record
-from experiments.ablations.draws import WAYS
 from experiments.ablations.records import find, mean, mostly_refitted, names_in, ratio
+from experiments.draws import WAYS
 from experiments.experiment import Label
 from graftboost.plotting import legend, lines, logarithmic, panels
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from benchmarks.markdown import in_percent, in_seconds, table
 from benchmarks.results import Record
 from benchmarks.updates.forgetting import pooled
-from experiments.ablations.draws import TITLES
+from experiments.draws import TITLES
 from experiments.experiment import Label, Values
 from experiments.results import Results
 

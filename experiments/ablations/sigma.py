@@ -13,7 +13,6 @@ from benchmarks.markdown import in_percent, in_seconds, table
 from benchmarks.results import Record
 from benchmarks.updates.timing import rows_of
 from datasets import paper
-from experiments.ablations.draws import WAYS, Draws, Way
 from experiments.ablations.records import (
     RATIOS,
     UNKNOWN,
@@ -24,6 +23,7 @@ from experiments.ablations.records import (
     ratio,
     records_of,
 )
+from experiments.draws import WAYS, Draws, Way
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
 from graftboost.plotting import legend, lines, logarithmic, panels

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from benchmarks.results import Record
 from benchmarks.updates.timing import rows_of
 from datasets import paper
-from experiments.ablations.draws import RULES, WAYS, Draws, Way
 from experiments.ablations.pictures import ABOVE, NODES, RATIO, TO_REFIT, above, draw_both_ways
 from experiments.ablations.records import (
     ERRORS,
@@ -26,6 +25,7 @@ from experiments.ablations.records import (
     seconds_text,
     wide_table,
 )
+from experiments.draws import RULES, WAYS, Draws, Way
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
 

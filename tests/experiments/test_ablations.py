@@ -13,11 +13,11 @@ from benchmarks.libraries import LIBRARIES, YARDSTICK, Library
 from benchmarks.results import Record
 from benchmarks.settings import Settings
 from datasets import Dataset, Task, paper
-from experiments import ablations, classes, complexity
+from experiments import classes, complexity, draws
 from experiments.ablations import alpha, bins, iterations, leaves, published, sigma, size
-from experiments.ablations.draws import RULES, Draws
 from experiments.ablations.records import find, ratio, records_of
 from experiments.complexity import NEVER, Curve
+from experiments.draws import RULES, Draws
 from experiments.experiment import Experiment
 from experiments.results import Done, Results
 from experiments.showing import write_files
@@ -71,7 +71,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows, few iterations, few draws, and one peer that does nothing."""
     monkeypatch.setattr(paper, "load", made)
     monkeypatch.setattr(gc, "collect", lambda: 0)  # nothing here is timed
-    for module in (ablations.draws, bins, leaves, classes, complexity):
+    for module in (draws, bins, leaves, classes, complexity):
         monkeypatch.setattr(module, "Settings", few)
     monkeypatch.setitem(LIBRARIES, YARDSTICK, _Prior())
     monkeypatch.setattr(iterations, "PEERS", (YARDSTICK,))
