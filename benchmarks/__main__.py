@@ -174,12 +174,10 @@ def _warn_if_busy() -> None:
 def _installed(libraries: Iterable[Library]) -> list[Library]:
     found = []
     for library in libraries:
-        try:
-            library.load()
-        except ImportError as error:
-            _say(f"skipping {library.name}: {error}")
-        else:
+        if library.available():
             found.append(library)
+        else:
+            _say(f"skipping {library.title}: it is not installed")
     return found
 
 

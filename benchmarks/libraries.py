@@ -29,6 +29,14 @@ class Library(ABC):
         """Import the library; raises ImportError where it is not installed."""
         return importlib.import_module(self.module)
 
+    def available(self) -> bool:
+        """Whether the library is installed."""
+        try:
+            self.load()
+        except ImportError:
+            return False
+        return True
+
     def version(self) -> str:
         """Version of the installed library."""
         try:

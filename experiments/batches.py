@@ -66,7 +66,7 @@ def measure(name: str, who: str, plan: Plan) -> Values:
     """Let a contender follow the batches, or train it at each size."""
     kind = CONTENDERS[who] if who in PEERS else Ours
     if not kind.available():
-        return {"skipped": [who]}
+        return {"skipped": [kind.library.title]}
     data = paper.load(name, max_rows=plan.max_rows)
     order = np.random.default_rng(0).permutation(len(data.y_train))
     batches = np.array_split(order, BATCHES)

@@ -136,11 +136,8 @@ def cases(scale: Scale) -> Iterator[Case]:
 def measure(name: str, who: str, stream: Stream) -> Values:
     """Let one learner follow one stream."""
     library = LEARNERS[who].library
-    if library is not None:
-        try:
-            library.load()
-        except ImportError:
-            return {"skipped": [who]}
+    if library is not None and not library.available():
+        return {"skipped": [library.title]}
     plan = Plan(stream.settings, () if library is None else (library,), 1, lambda line: None)
     X, y = stream.rows(name)
     learner = LEARNERS[who].new(name, plan, stream.task)

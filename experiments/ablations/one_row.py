@@ -86,11 +86,8 @@ def _measure(name: str, max_rows: int | None, size: Size, plenty: Plenty) -> Val
 
 def _plan(settings: Settings) -> Plan:
     library = LIBRARIES[YARDSTICK]
-    try:
-        library.load()
-    except ImportError:
-        return Plan(settings, (), 1, lambda line: None)
-    return Plan(settings, (library,), 1, lambda line: None)
+    peers = (library,) if library.available() else ()
+    return Plan(settings, peers, 1, lambda line: None)
 
 
 def _add_one_by_one(

@@ -37,13 +37,14 @@ NAMES = tuple(CONTENDERS)
 def contenders_for(
     task: Task, settings: Settings, names: Sequence[str] | None = None
 ) -> tuple[list[Contender], list[str]]:
-    """New contenders of these names, all if None, and the names of those that are not installed."""
+    """New contenders of these names, all if None, and the titles of libraries that are missing."""
     wanted = NAMES if names is None else names
     unknown = [name for name in wanted if name not in CONTENDERS]
     if unknown:
         raise ValueError(
             f"names holds {unknown[0]!r}, which is no contender. Choose from {', '.join(NAMES)}."
         )
-    there = [CONTENDERS[name](task, settings) for name in wanted if CONTENDERS[name].available()]
-    skipped = [name for name in wanted if not CONTENDERS[name].available()]
-    return there, skipped
+    kinds = [CONTENDERS[name] for name in wanted]
+    skipped = [kind.library.title for kind in kinds if not kind.available()]
+    there = [kind(task, settings) for kind in kinds if kind.available()]
+    return there, list(dict.fromkeys(skipped))

@@ -42,11 +42,7 @@ class Contender(ABC):
     @classmethod
     def available(cls) -> bool:
         """Whether what it runs on is installed."""
-        try:
-            cls.library.load()
-        except ImportError:
-            return False
-        return True
+        return cls.library.available()
 
     @abstractmethod
     def fit(self, X: NDArray[np.float32], y: Target) -> Self:

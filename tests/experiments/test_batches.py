@@ -71,7 +71,7 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     for peer in PEERS:
         monkeypatch.setattr(LIBRARIES[peer], "load", _missing)
     results = _results()
-    assert results.skipped() == list(PEERS)
+    assert results.skipped() == [LIBRARIES[peer].title for peer in PEERS]
     assert EXPERIMENT.tables(results)
     assert EXPERIMENT.remark(results)
     assert EXPERIMENT.draw(results)

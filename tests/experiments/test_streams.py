@@ -72,7 +72,7 @@ def test_a_learner_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(LIBRARIES["lightgbm"], "load", missing)
     monkeypatch.setattr(RIVER, "load", missing)
     results = _results()
-    assert results.skipped() == ["lightgbm", "lightgbm-periodic", "river"]
+    assert results.skipped() == ["LightGBM", "river"]
     assert EXPERIMENT.tables(results)
     assert EXPERIMENT.remark(results)
     assert EXPERIMENT.draw(results)
