@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,10 @@ from benchmarks.goal import Goal, times
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
 from benchmarks.markdown import table
 from benchmarks.settings import Settings
+from benchmarks.updates.learners import TOLERANT
 from datasets import paper
 from experiments.contenders import Contender
-from experiments.contenders.ours import Ours, Paper, Untouched
+from experiments.contenders.ours import Ours, Paper, Tolerant, Untouched
 from experiments.contenders.retrained import retrained
 from experiments.data_sets import SERIES
 from experiments.experiment import Case, Experiment, Scale, Values
@@ -45,14 +46,6 @@ SPLITS, QUICK_SPLITS = 5, 1
 SAME_ORDER = 1.5  # times the paper's error, at the worst step
 
 
-class Tolerant(Ours):
-    """Ours, so tolerant that next to nothing is retrained and leaf values follow alone."""
-
-    name = "tolerant"
-    title = "graftboost, tolerance 1000"
-    parameters: ClassVar[dict[str, Any]] = {"tolerance": 1000.0}
-
-
 class Follower(NamedTuple):
     """Who follows the series, and in how many pieces it takes a block.
 
@@ -68,7 +61,7 @@ class Follower(NamedTuple):
 FOLLOWERS = {
     OURS: Follower(Ours, 1, Ours.title),
     "pieces": Follower(Ours, PIECES, f"{Ours.title}, in pieces"),
-    "tolerant": Follower(Tolerant, PIECES, f"{Tolerant.title}, in pieces"),
+    Tolerant.name: Follower(Tolerant, PIECES, f"{Tolerant.title}, in pieces"),
     Paper.name: Follower(Paper, 1, Paper.title),
     "retrained": Follower(retrained(OURS), 1, f"{Ours.title}, retrained"),
     YARDSTICK: Follower(retrained(YARDSTICK), 1, f"{LIBRARIES[YARDSTICK].title}, retrained"),
@@ -92,9 +85,9 @@ def follow(X: NDArray[np.float32], y: NDArray[np.float64], split: int) -> Values
     X_rest, y_rest = X[~in_test], y[~in_test]
     blocks = np.array_split(np.arange(len(y_rest)), BLOCKS)
     values: Values = {"errors": {}, "refits": {}, "skipped": []}
-    for name, (kind, pieces, title) in FOLLOWERS.items():
+    for name, (kind, pieces, _) in FOLLOWERS.items():
         if not kind.available():
-            values["skipped"].append(title)
+            values["skipped"].append(kind.library.title)
             continue
         model, errors = kind("regression", Settings()), []
         for step in _steps(model, X_rest, y_rest, blocks, pieces):
@@ -216,7 +209,7 @@ def remark(results: Results) -> str:
             "train all again, which for so large a part of the rows is cheaper. In pieces, "
             f"{_mean_refits(results, name, 'pieces'):.3g} of {2 * (BLOCKS - 1) * PIECES} updates "
             f"did, and the error is {_above(results, name, 'pieces')} from that of a model trained "
-            "again at each step; with tolerance 1000 "
+            f"again at each step; with tolerance {TOLERANT:g} "
             f"{_mean_refits(results, name, 'tolerant'):.3g} did, and it is "
             f"{_above(results, name, 'tolerant')} away."
         )
