@@ -137,7 +137,8 @@ class RowByRow(Learner):
         self._model = RIVER.model(task, plan.settings)
 
     def start(self, X: NDArray[np.float32], y: Target, window: int) -> None:
-        # Its rows are dictionaries. Making them is not the forest's work, and not in its seconds.
+        # Its rows are dictionaries. Those to learn are made here, in the seconds of the first
+        # window, which tables leave out; those to predict are made when they come.
         self._rows = [dict(enumerate(row)) for row in X.tolist()]
         self._y: list[Any] = y.tolist()
         self.follow(0, window)
