@@ -47,6 +47,11 @@ def _series(name: paper.Series) -> Values:
     return {"n_rows": len(X), "n_features": X.shape[1]}
 
 
+def starred(name: str) -> str:
+    """Title of a data set, with a star where another stands in for the paper's."""
+    return SETS[name].title + ("*" if SETS[name].stand_in else "")
+
+
 def tables(results: Results) -> str:
     """Ours beside the paper's."""
     rows = []
@@ -84,7 +89,7 @@ def draw(results: Results) -> Figure:
     figure, (axis,) = plotting.panels(1, size=(7.2, 3.2))
     names = [name for name in SETS if results.find(data=name) is not None]
     ours = [(results.find(data=name) or {})["n_train"] for name in names]
-    groups = [SETS[name].title + ("*" if SETS[name].stand_in else "") for name in names]
+    groups = [starred(name) for name in names]
     theirs = [SETS[name].n_train for name in names]
     plotting.bars(axis, groups, {"here": ours, "in the paper": theirs})
     axis.set_title("Rows to train on (* a stand-in here)")

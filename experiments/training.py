@@ -16,6 +16,7 @@ from benchmarks.measure import measure
 from benchmarks.settings import Settings
 from datasets import Dataset, paper
 from datasets.paper import SETS
+from experiments.data_sets import starred
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
 from graftboost import plotting
@@ -83,15 +84,8 @@ def costs(data: Dataset, settings: Settings, turns: int, *, peaks: bool = True) 
 
 
 def _installed() -> tuple[list[Library], list[str]]:
-    there, skipped = [], []
-    for library in LIBRARIES.values():
-        try:
-            library.load()
-        except ImportError:
-            skipped.append(library.title)
-        else:
-            there.append(library)
-    return there, skipped
+    there = [library for library in LIBRARIES.values() if library.available()]
+    return there, [library.title for library in LIBRARIES.values() if library not in there]
 
 
 def _quiet(line: str) -> None:
@@ -104,7 +98,8 @@ def tables(results: Results) -> str:
     words = f"{turns[0]}" if len(turns) == 1 else f"{turns[0]} to {turns[-1]}"
     seconds = (
         f"**Seconds of a fit** on {Settings().threads} threads, the best of {words}; in brackets "
-        "the paper's seconds, on one thread of another machine. * is a stand-in."
+        "the paper's seconds, on one thread of another machine. * is a stand-in for the paper's "
+        "set."
     )
     parts = [seconds, _table(results, "seconds", in_seconds, PAPER_SECONDS, 1.0)]
     if any("bytes" in done.values for done in results.where()):
@@ -128,7 +123,7 @@ def _table(
         if what not in done.values:
             continue
         name = str(done.labels["data"])
-        cells = [f"{SETS[name].title}{'*' if SETS[name].stand_in else ''}"]
+        cells = [starred(name)]
         for library in LIBRARIES:
             value = done.values[what].get(library)
             cell = "-" if value is None else write(value)
@@ -143,8 +138,7 @@ def draw(results: Results) -> Figure:
     """Seconds above, memory below."""
     figure, axes = plotting.panels(2, columns=1, size=(9.0, 2.9))
     done = list(results.where())
-    names = [str(each.labels["data"]) for each in done]
-    groups = [SETS[name].title + ("*" if SETS[name].stand_in else "") for name in names]
+    groups = [starred(str(each.labels["data"])) for each in done]
     panels = {"seconds": ("Seconds of a fit", 1.0), "bytes": ("Megabytes above the input", 1e-6)}
     for axis, (what, (title, unit)) in zip(axes, panels.items(), strict=True):
         series = {

@@ -19,7 +19,7 @@ from benchmarks.updates.timing import copy_of, rows_of, timed
 from datasets import Dataset, paper
 from experiments.ablations import published
 from experiments.ablations.memory import too_large
-from experiments.draws import WAYS, Way
+from experiments.draws import SIZES, WAYS, Way
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Done, Results
 from graftboost.audit import backdoor
@@ -29,7 +29,6 @@ from graftboost.plotting import legend, lines, logarithmic, panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SIZES = {"1": 0.0, "0.1%": 0.001, "0.5%": 0.005, "1%": 0.01}  # the least is a single row
 PEERS = ("lightgbm", "xgboost", "catboost")
 ATTACKED = ("optdigits", "pendigits", "letter")
 ONE_BY_ONE = 5  # single rows, whose seconds are short and so mostly noise
@@ -73,10 +72,9 @@ def _load_and_measure(
 
 def _peer(peer: str, data: Dataset, settings: Settings) -> Values:
     library = LIBRARIES[peer]
-    try:
-        warm_up(library, "classification", settings)
-    except ImportError:
+    if not library.available():
         return {"skipped": [library.title]}
+    warm_up(library, "classification", settings)
     gc.collect()
     with library.thread_limit(settings.threads):
         model = library.model("classification", settings)

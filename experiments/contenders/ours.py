@@ -91,10 +91,15 @@ class Paper(Ours):
 
 
 class Predecessor(Ours):
-    """What the paper improves on: every split is the best, and derivatives are never old."""
+    """The rule of what the paper improves on: a split stays only while it is the best.
+
+    The predecessor takes new derivatives inside the update, in every iteration; here all rows get
+    them once, after it, and splits were checked on older ones. An update may also become a refit,
+    which caps its seconds.
+    """
 
     name = "predecessor"
-    title = "graftboost, predecessor's rule"
+    title = "graftboost, rank 0, refreshed"
     parameters: ClassVar[dict[str, Any]] = {"tolerance_rule": "rank", "tolerance": 0.0}
 
     def _remove(self, rows: ArrayLike) -> Any:

@@ -6,7 +6,6 @@ import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +17,10 @@ from benchmarks.updates.timing import rows_of
 from datasets import Dataset, paper
 from experiments.contenders import CONTENDERS, Contender
 from experiments.contenders.ours import Ours, Paper, Predecessor
+from experiments.draws import SIZES, WAYS, Way
 from experiments.experiment import Case, Scale, Values
 from graftboost.audit.ratio import ratio_of_sums
 
-Way = Literal["add", "remove"]
-WAYS: tuple[Way, ...] = ("add", "remove")
-
-SHARES = {"1": 0.0, "0.1%": 0.001, "0.5%": 0.005, "1%": 0.01}
 JUDGED = ("0.1%", "1%")  # sizes at which the loss of the rows is compared with a full training's
 
 RULES = (Ours, Paper, Predecessor)  # all trained alike, so that they are measured together
@@ -71,12 +67,12 @@ def measure(name: str, who: str, plan: Plan) -> Values:
     """Measure one contender, or all of ours, on one data set."""
     kind = CONTENDERS[who]
     if not kind.available():
-        return {"skipped": [who]}
+        return {"skipped": [kind.library.title]}
     data = paper.load(name, max_rows=plan.max_rows)
     warm_up(kind.library, data.task, plan.settings)
     if who in RETRAINED:
         return {"rows": len(data.y_train), "seconds": list(_trainings(data, kind, plan))}
-    sizes = JUDGED if who in NEW_LEAVES else tuple(SHARES)
+    sizes = JUDGED if who in NEW_LEAVES else tuple(SIZES)
     if plan == LARGE and who in NEW_LEAVES:
         sizes = JUDGED[:1]
     values: Values = {"rows": len(data.y_train)}
@@ -123,7 +119,7 @@ class Updates:
     def __init__(self, data: Dataset, kind: type[Contender], way: Way, plan: Plan) -> None:
         n_rows = len(data.y_train)
         self.data, self.way, self.plan = data, way, plan
-        most = rows_of(max(SHARES.values()), n_rows)
+        most = rows_of(max(SIZES.values()), n_rows)
         # The last row is spared: copies lose it before they are measured.
         drawn = np.random.default_rng(0).permutation(n_rows - 1)[: plan.draws * most]
         self._draws = np.array_split(drawn, plan.draws)
@@ -145,7 +141,7 @@ class Updates:
         if size == "1":
             draws = [self._singles[i : i + 1] for i in range(len(self._singles))]
         else:
-            n_rows = rows_of(SHARES[size], len(self.data.y_train))
+            n_rows = rows_of(SIZES[size], len(self.data.y_train))
             draws = [drawn[:n_rows] for drawn in self._draws]
         samples: dict[str, Sample] = {}
         for rows in draws:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-SIZES = ("1", "0.1%", "0.5%", "1%")  # of D', the rows that come or go
-
 
 class Figures(NamedTuple):
     """One row of the table, in one of its halves."""
@@ -17,7 +15,7 @@ class Figures(NamedTuple):
     catboost: float
 
 
-# One line for each size of D'.
+# One line for each size of D', the rows that come or go.
 ADDING = {
     "adult": (
         Figures(0.035, 0.595, 270.5, 14.7, 43.8),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from datasets import paper
 from experiments.contenders import CONTENDERS
+from experiments.data_sets import starred
+from experiments.draws import SIZES, Way
 from experiments.results import Results
-from experiments.updates.measuring import SHARES, Way
 from experiments.updates.tables import OURS, seconds_of
 from graftboost.plotting import legend, lines, logarithmic, panels
 
@@ -30,9 +30,9 @@ def draw(results: Results) -> Figure:
         for who in (*REMOVING, RETRAINED):
             title = CONTENDERS[who].title.replace("`", "")
             series[title] = _seconds(results, name, who, "remove")
-        lines(axis, list(SHARES), series, controls=[CONTENDERS[RETRAINED].title])
+        lines(axis, list(SIZES), series, controls=[CONTENDERS[RETRAINED].title])
         logarithmic(axis)
-        axis.set_title(paper.SETS[name].title)
+        axis.set_title(starred(name))
         axis.set_xlabel("rows that go or come")
         axis.set_ylabel("seconds")
     legend(figure)
@@ -40,5 +40,5 @@ def draw(results: Results) -> Figure:
 
 
 def _seconds(results: Results, name: str, who: str, way: Way) -> list[float]:
-    found = (seconds_of(results, name, who, way, size) for size in SHARES)
+    found = (seconds_of(results, name, who, way, size) for size in SIZES)
     return [float("nan") if seconds is None else seconds for seconds in found]

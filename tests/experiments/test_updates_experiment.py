@@ -12,11 +12,12 @@ import pytest
 from benchmarks.libraries import LIBRARIES
 from benchmarks.settings import Settings
 from datasets import Dataset, paper
+from experiments.draws import SIZES, WAYS
 from experiments.experiment import Case
 from experiments.results import Done, Results
 from experiments.updates import EXPERIMENT, measuring
-from experiments.updates.measuring import JUDGED, SHARES, WAYS, WHO, Plan, measure
-from experiments.updates.paper_figures import PAPER, SIZES
+from experiments.updates.measuring import JUDGED, WHO, Plan, measure
+from experiments.updates.paper_figures import PAPER
 from experiments.updates.tables import ratio_of, seconds_of, speed_up
 
 TINY = Plan(
@@ -62,7 +63,7 @@ def results(made: None, monkeypatch: pytest.MonkeyPatch) -> Results:
 def test_from_the_rows_to_the_page(results: Results) -> None:
     for name in ("adult", "abalone"):
         for way in WAYS:
-            for size in SHARES:
+            for size in SIZES:
                 for who in ("graftboost", "paper", "predecessor", "sisa"):
                     assert (seconds_of(results, name, who, way, size) or 0) > 0
                 assert (speed_up(results, name, "lightgbm", way, size) or 0) > 0
@@ -75,6 +76,7 @@ def test_from_the_rows_to_the_page(results: Results) -> None:
     assert text.count("**Adding") == text.count("**Removing") == 2
     assert "CatBoost, retrained" in text  # a column of dashes
     assert "LightGBM's retrain" in EXPERIMENT.remark(results)
+    assert "small samples" in EXPERIMENT.remark(results)
     figure = EXPERIMENT.draw(results)
     assert [axis.get_title() for axis in figure.axes] == ["Adult", "Abalone"]
 
@@ -89,11 +91,40 @@ def test_a_library_that_is_missing_is_named(made: None, monkeypatch: pytest.Monk
         for who in ("graftboost", "lightgbm", "lightgbm-refit", "sisa")
     ]
     results = _results(cases)
-    assert results.skipped() == ["lightgbm", "lightgbm-refit", "sisa"]
+    assert results.skipped() == ["LightGBM"]
     assert speed_up(results, "adult", "lightgbm", "add", "1%") is None
     assert EXPERIMENT.tables(results)
     assert EXPERIMENT.remark(results)
     assert EXPERIMENT.draw(results)
+
+
+def _measured(seconds: dict[str, float]) -> Results:
+    """An update takes a second, LightGBM's training so many, by data set."""
+    sizes = {size: {"rows": 1, "seconds": [1.0], "refits": 0} for size in SIZES}
+    updates = {way: dict.fromkeys(("graftboost", "predecessor"), sizes) for way in WAYS}
+    results = Results("updates", "full")
+    for name, training in seconds.items():
+        results.add(Done({"data": name, "contender": "graftboost"}, updates, 0.0))
+        results.add(Done({"data": name, "contender": "lightgbm"}, {"seconds": [training]}, 0.0))
+    return results
+
+
+def test_stand_ins_are_marked_and_not_in_means_beside_the_papers() -> None:
+    results = _measured({"adult": 4.0, "higgs": 100.0})
+    text = EXPERIMENT.tables(results)
+    assert "| HIGGS* |" in text
+    assert "| HIGGS |" not in text
+    said = EXPERIMENT.remark(results)
+    assert "Adding: LightGBM's retrain takes" in said
+    assert "4.0x the time of one row (the paper's: 14.7x)" in said
+    assert "slower" not in said
+    assert "small samples" not in said
+    assert [axis.get_title() for axis in EXPERIMENT.draw(results).axes] == ["Adult", "HIGGS*"]
+
+
+def test_what_is_slower_is_named() -> None:
+    said = EXPERIMENT.remark(_measured({"adult": 4.0, "letter": 0.5}))
+    assert "slower than LightGBM's retrain on Letter (removing 1, 0.5x)" in said
 
 
 def test_rows_to_add_are_not_trained_on(made: None) -> None:
@@ -105,7 +136,6 @@ def test_rows_to_add_are_not_trained_on(made: None) -> None:
 
 
 def test_each_data_set_of_the_paper_has_all_its_figures() -> None:
-    assert tuple(SHARES) == SIZES
     for way in WAYS:
         assert list(PAPER[way]) == list(paper.SETS)
         assert all(len(rows) == len(SIZES) for rows in PAPER[way].values())
