@@ -142,7 +142,8 @@ def remark(results: Results) -> str:
     if fixed := [name for name in names_in(records) if _fixed(records, name)]:
         sentences.append(
             "A feature with fewer boundaries than are to be drawn keeps all of them, so on "
-            f"{', '.join(fixed)}, whose features have few values, α hardly matters."
+            f"{', '.join(fixed)}, whose features have few values, the candidates are the same at "
+            "every rate."
         )
     for rule, words in (("graftboost", "the default rule"), ("paper", "the paper's rule")):
         low, high = (_nodes(records, rule, choose) for choose in (min, max))
@@ -162,9 +163,9 @@ def remark(results: Results) -> str:
 
 
 def _fixed(records: list[Record], name: str) -> bool:
-    """Whether the two highest rates are the same for a data set."""
+    """Whether a data set has the same candidates at the lowest rate as at the highest."""
     counts = {float(r.case["alpha"]): r.case["candidates"] for r in records if r.data == name}
-    return len({counts[alpha] for alpha in sorted(counts)[-2:]}) == 1
+    return len(counts) > 1 and counts[min(counts)] == counts[max(counts)]
 
 
 def _nodes(records: list[Record], rule: str, choose: Callable[[list[float]], float]) -> float:

@@ -11,7 +11,7 @@ from benchmarks.results import Record
 from experiments.ablations.records import find, mean, mostly_refitted, names_in, ratio
 from experiments.draws import WAYS
 from experiments.experiment import Label
-from graftboost.plotting import legend, lines, logarithmic, panels
+from graftboost.plotting import CONTROL, legend, lines, logarithmic, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def draw_both_ways(
         lines(axis, list(columns), series)
         axis.set_xlim(-0.3, len(columns) - 0.7)  # also where the ends are gaps
         for level in measure.levels:
-            axis.axhline(level, color="#8c8c8c", linestyle="--", linewidth=1.0, zorder=0)
+            axis.axhline(level, zorder=0, **CONTROL)
         if measure.log:
             logarithmic(axis)
         if i < 2:

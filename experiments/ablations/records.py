@@ -35,8 +35,8 @@ RATIOS = (
     "**Forgetting** is (loss of the removed rows after the update - before) / (their loss after "
     "`refit()` - before), **learning** the same of added rows, summed over the draws; an untouched "
     f'model has 0 and a retrained one 1. "{UNKNOWN}" stands where all draws together have fewer '
-    f"than {FEWEST_ROWS} rows, or their bootstrap interval is wider than {WIDEST:g}: retraining by "
-    "itself moves the loss of a few rows as much."
+    f"than {FEWEST_ROWS} rows, or several draws a bootstrap interval wider than {WIDEST:g}: "
+    "retraining by itself moves the loss of a few rows as much. A single draw has no interval."
 )
 
 Columns = Mapping[str, Label]  # heads of columns, and the value of a case's label under each
@@ -106,6 +106,7 @@ def ratio(record: Record) -> float | None:
     found = pooled(record)
     if n_draws * float(record.case["rows"]) < FEWEST_ROWS:
         return None
+    # One draw has no interval, and is shown as it is.
     if n_draws > 1 and (found.low is None or found.high is None or found.high - found.low > WIDEST):
         return None
     return found.value

@@ -26,7 +26,7 @@ from experiments.ablations.records import (
 from experiments.draws import WAYS, Draws, Way
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
-from graftboost.plotting import legend, lines, logarithmic, panels
+from graftboost.plotting import CONTROL, legend, lines, logarithmic, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -204,7 +204,7 @@ def draw(results: Results) -> Figure:
         lines(axis, x, series)
         axis.set_xlim(-0.3, len(x) - 0.7)
         for edge in (0.5, len(x) - 1.5):  # beyond are the controls
-            axis.axvline(edge, color="#8c8c8c", linestyle="--", linewidth=1.0, zorder=0)
+            axis.axvline(edge, zorder=0, **CONTROL)
         if title == "seconds":
             logarithmic(axis)
         if i < 2:

@@ -148,11 +148,29 @@ def test_nothing_done_scores_0_and_a_handful_of_rows_none() -> None:
     assert ratio(untouched) is None
 
 
+def test_a_single_draw_has_no_interval_to_doubt() -> None:
+    losses = {"loss_before": [1.0], "loss_refitted": [1.1], "loss_after": [1.3]}
+    assert ratio(Record("adult", "graftboost", losses, case={"rows": 50})) == pytest.approx(3.0)
+    several = {what: 2 * values for what, values in losses.items()}
+    several["loss_refitted"] = [1.1, 0.9]  # a full training changes nothing, by and large
+    assert ratio(Record("adult", "graftboost", several, case={"rows": 50})) is None
+
+
 def test_candidates_are_no_more_than_a_feature_has_boundaries() -> None:
     data = made("adult")
     few = len(np.unique(data.X_train[:, 2])) - 1
     assert alpha.candidates(data, 0.05) == 4 * 52 + few
     assert alpha.candidates(data, 1.0) == 4 * (N_TRAIN - 1) + few
+
+
+def test_candidates_are_the_same_where_even_the_lowest_rate_takes_all() -> None:
+    counts = {"optdigits": (16, 16, 16), "pendigits": (52, 100, 100)}
+    records = [
+        Record(name, "graftboost", case={"alpha": rate, "candidates": n})
+        for name, numbers in counts.items()
+        for rate, n in zip((0.05, 0.5, 1.0), numbers, strict=True)
+    ]
+    assert [name for name in counts if alpha._fixed(records, name)] == ["optdigits"]
 
 
 def test_tolerance_0_agrees_with_the_retrained_model_at_least_where_it_is_a_refit() -> None:
@@ -190,6 +208,15 @@ def test_slopes_are_exponents_and_refits_are_left_out() -> None:
     assert curve.seconds[-1] is None
     assert curve.slope() == pytest.approx(1.5)
     assert Curve(results, "rows", NEVER).slope() is None
+
+
+def test_where_splits_stay_nothing_is_trained_again() -> None:
+    library = LIBRARIES["graftboost"]
+    data, model = made("adult"), library.model("classification", few())
+    model.set_params(**complexity.RULES[NEVER]).fit(data.X_train, data.y_train)
+    for half in np.array_split(np.arange(N_TRAIN - 20), 2):
+        report = model.remove(half)
+        assert (report.strategy, report.nodes_retrained) == ("in-place", 0)
 
 
 def test_more_classes_end_where_a_training_on_all_ends() -> None:
