@@ -56,8 +56,8 @@ bench: $(STAMPS)/package $(STAMPS)/extra-bench  ## Compare speed, memory and err
 
 # One process, so that what one experiment measures is not slowed down by another.
 experiments: $(STAMPS)/package $(STAMPS)/extra-experiments  ## Run the paper's experiments, small
-	$(BIN)/python -m experiments run --scale quick $(ARGS)
-	$(BIN)/python -m experiments report --scale quick
+	$(BIN)/python -m experiments run --scale quick $(ARGS); ran=$$?; \
+	    $(BIN)/python -m experiments report --scale quick && exit $$ran
 
 # Python itself does not know the sanitizers' runtime, so it is preloaded, with the C++ library
 # whose `throw` it intercepts. Reports go past pytest to the terminal.

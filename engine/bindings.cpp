@@ -204,16 +204,22 @@ nb::dict describe_tree(gb::Forest& forest, std::size_t t) {
   return tree;
 }
 
+const gb::TreeState& state_of(const gb::Forest& forest, std::size_t t) {
+  if (t >= forest.states.size())
+    throw nb::index_error("t: there is no such tree, or the model is not updatable");
+  return forest.states[t];
+}
+
 nb::dict describe_splits(const gb::Forest& forest, std::size_t t) {
-  const std::vector<gb::SplitPlace> places = at_rest(forest, [&] {
-    return t < forest.states.size() ? gb::split_places(forest, t) : std::vector<gb::SplitPlace>{};
-  });
+  state_of(forest, t);  // or throws
+  const std::vector<gb::SplitPlace> places =
+      at_rest(forest, [&] { return gb::split_places(forest, t); });
   using Place = gb::SplitPlace;
   nb::dict splits;
   splits["node"] = column(places, [](const Place& p) { return p.node; });
   splits["n_better"] = column(places, [](const Place& p) { return p.n_better; });
   splits["gain"] = column(places, [](const Place& p) { return p.gain; });
-  splits["best_gain"] = column(places, [](const Place& p) { return p.best_gain; });
+  splits["other_gain"] = column(places, [](const Place& p) { return p.other_gain; });
   splits["left_score"] = column(places, [](const Place& p) { return p.left_score; });
   splits["right_score"] = column(places, [](const Place& p) { return p.right_score; });
   splits["left_rows"] = column(places, [](const Place& p) { return p.left_rows; });
@@ -254,12 +260,6 @@ gb::UpdateCounts update(gb::Forest& forest, const std::optional<Table>& x,
                       the_rule, n_threads);
   };
   return x && x->dtype() == nb::dtype<float>() ? run(float{}) : run(double{});
-}
-
-const gb::TreeState& state_of(const gb::Forest& forest, std::size_t t) {
-  if (t >= forest.states.size())
-    throw nb::index_error("t: there is no such tree, or the model is not updatable");
-  return forest.states[t];
 }
 
 nb::bytes to_bytes(gb::ByteWriter&& writer) {

@@ -29,11 +29,12 @@ SplitPlace place_of(const SplitParams& params, const CodeLayout& layout, const T
   result.left_score = score_of(params, left);
   result.right_score = score_of(params, right);
   result.gain = counts ? gain_of(params, node.sums, left) : never;
-  result.best_gain = result.gain;
+  result.other_gain = never;
   for (std::uint32_t f = 0; f < layout.n_features(); ++f) {
     result.n_better += count_better(params, layout[f], node.sums, histogram, result.gain);
-    result.best_gain = std::max(
-        result.best_gain, best_split_of_feature(params, layout[f], f, node.sums, histogram).gain);
+    if (f == node.test.feature) continue;
+    result.other_gain = std::max(
+        result.other_gain, best_split_of_feature(params, layout[f], f, node.sums, histogram).gain);
   }
   const CodeLayout::Place& own = layout[node.test.feature];
   result.next_gain = next_gain(params, own, node.sums, histogram, result.gain);

@@ -13,7 +13,8 @@ namespace graftboost {
 struct SplitPlace {
   NodeIndex node = no_node;
   std::int64_t n_better = 0;  // candidates with a larger gain
-  double gain = 0, best_gain = 0;
+  double gain = 0;
+  double other_gain = 0;  // the largest of another feature's candidates; minus infinity without any
   double left_score = 0, right_score = 0;  // G^2 / (H + l2) of either side
   std::int64_t left_rows = 0, right_rows = 0;
   // Of the other candidates of its feature: the largest gain, and the fewest rows that one sends to the

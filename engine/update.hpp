@@ -12,7 +12,7 @@
 namespace graftboost {
 
 // When a split still passes although the rows changed. With an infinite tolerance all do, and trees keep
-// their structure whatever happens to the rows.
+// their structure as long as they can hold the rows at all.
 //   regret   (best gain - present gain) / noise * N / n <= tolerance: retraining is spent where it is
 //            cheap and where single rows are remembered, in nodes that few rows reach
 //   rank     the present split is among the best `places` candidates (the paper's sigma)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from datasets import FOLDER_VARIABLE, ROOT, DataNotFoundError
+from datasets import FOLDER_VARIABLE, ROOT
 from experiments.catalogue import EXPERIMENTS
 from experiments.experiment import SCALES, Experiment
 from experiments.running import run
@@ -63,11 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
         os.environ[FOLDER_VARIABLE] = str(args.data)
     chosen: list[Experiment] = [EXPERIMENTS[name] for name in args.names or EXPERIMENTS]
-    try:
-        results = run(chosen, args.scale, folder, again=args.again, console=console)
-    except DataNotFoundError as error:
-        console.print(f"error: {error}")
-        return 2
+    results = run(chosen, args.scale, folder, again=args.again, console=console)
     return 1 if any(each.failures() for each in results) else 0
 
 

@@ -36,6 +36,13 @@ class Case:
         """The labels in one line."""
         return key_of(self.labels)
 
+    @property
+    def plan(self) -> str:
+        """The figures that it is measured with, where `measure` is a partial call."""
+        arguments = getattr(self.measure, "args", ())
+        plain = (str, int, float, bool, tuple, type(None))
+        return repr([value for value in arguments if isinstance(value, plain)])
+
 
 def key_of(labels: Mapping[str, Label]) -> str:
     """Labels in one line, as in "adult, split 0".

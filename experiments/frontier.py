@@ -15,7 +15,7 @@ from experiments.ablations.records import as_values, find, mean, records_of
 from experiments.draws import Draws, Rule
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
-from graftboost.plotting import COLOURS, MARKERS, legend, panels
+from graftboost.plotting import COLOURS, CONTROL, MARKERS, legend, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -127,7 +127,7 @@ def draw(results: Results) -> Figure:
                 )
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:g}")
-        axis.axhline(1, color="#8c8c8c", linestyle="--", linewidth=1.0, zorder=0)
+        axis.axhline(1, **CONTROL)
         axis.set_ylim(0, 1.12 * axis.get_ylim()[1])
         axis.set_title(name)
         axis.set_xlabel("rows retrained, per cent of a full training's")

@@ -83,7 +83,7 @@ def _measure(name: str, max_rows: int | None, way: Way, size: str, n_draws: int)
         for rule, model in after.items():
             # Only what was removed can be taken from the model before, to see what it leaves there.
             alone = before if way == "remove" and rule == KEPT else None
-            figures = audit.leaf_error(model, alone).figures
+            figures = audit.leaf_error(model, before=alone).figures
             found.setdefault(rule, []).append(figures["updated"])
             if figures.get("left alone") is not None:
                 found.setdefault("left alone", []).append(figures["left alone"])
@@ -140,7 +140,7 @@ def _numbers(line: list[float | None]) -> list[float]:
 def remark(results: Results) -> str:
     """How errors grow, and when they vanish."""
     rows = list(results.where())
-    worst = max((d.values["graftboost"], d) for d in rows)[1] if rows else None
+    worst = max(rows, key=lambda done: done.values["graftboost"], default=None)
     text = (
         "Rows keep the gradients that they recorded until their node is retrained, so leaf values "
         "drift from those that the present trees would have; `refresh()` brings the error to 0 in "

@@ -66,22 +66,23 @@ def _measure(name: str, max_rows: int | None, n_repeats: int, rule: str) -> Valu
     y = np.concatenate([data.y_train, data.y_test])
     model = GraftBoostClassifier(**OVERFITTED, **RULES[rule].parameters)
     found = audit.membership_attack(model, X, y, n_repeats=n_repeats)
-    return {**found.figures, "rows": max(1, round(0.001 * len(y))) * n_repeats}
+    return dict(found.figures)
 
 
 def tables(results: Results) -> str:
     """Shares taken for trained on, of each group at each stage."""
     rows = []
-    for done in results.where():
-        name, values = str(done.labels["data"]), done.values
-        title = RULES[str(done.labels["rule"])].title
-        cells = [" / ".join(f"{100 * values[s][g]:.0f}" for g in GROUPS) for s in STAGES]
-        rows.append([name, title, str(values["rows"]), *cells])
-        if done.labels["rule"] == list(RULES)[-1]:
-            told = dict(zip(PAPER_STAGES, PAPER[name], strict=True))
-            papers = [" / ".join(f"{v:.0f}" for v in told[s]) if s in told else "-" for s in STAGES]
-            rows.append(["", "the paper", "-", *papers])
-    head = ["data set", "", "rows in question", *STAGES]
+    for name in results.all_of("data"):
+        for done in results.where(data=name):
+            values = done.values
+            title = RULES[str(done.labels["rule"])].title
+            cells = [" / ".join(f"{100 * values[s][g]:.0f}" for g in GROUPS) for s in STAGES]
+            refits = f"{values['refits']} of {values['repeats']}"
+            rows.append([name, title, str(values["rows"]), *cells, refits])
+        told = dict(zip(PAPER_STAGES, PAPER[name], strict=True))
+        papers = [" / ".join(f"{v:.0f}" for v in told[s]) if s in told else "-" for s in STAGES]
+        rows.append([name, "the paper", "-", *papers, "-"])
+    head = ["data set", "", "rows in question", *STAGES, "removals that were refits"]
     return (
         "Per cent of rows that the attack takes for rows trained on: others trained on / rows in "
         'question / never seen. A model left alone stays at "before".\n\n' + table(head, rows)
@@ -93,19 +94,22 @@ def draw(results: Results) -> Figure:
     names = results.all_of("data")
     figure, axes = panels(len(names), columns=2, size=(4.8, 2.7))
     for i, (axis, name) in enumerate(zip(axes, names, strict=True)):
-        series = {}
-        for rule, kind in RULES.items():
-            values = results.find(data=name, rule=rule) or {}
-            series[f"in question, {kind.title}"] = [100 * values[s][GROUPS[1]] for s in STAGES]
-        ours = results.find(data=name, rule=Ours.name) or {}
-        series["others trained on"] = [100 * ours[s][GROUPS[0]] for s in STAGES]
-        series["never seen"] = [100 * ours[s][GROUPS[2]] for s in STAGES]
+        series = {
+            f"in question, {RULES[str(done.labels['rule'])].title}": _heights(done.values, 1)
+            for done in results.where(data=name)
+        }
+        first = next(results.where(data=name)).values
+        series |= {"others trained on": _heights(first, 0), "never seen": _heights(first, 2)}
         bars(axis, list(STAGES), series)
         axis.set_title(name)
         if i % 2 == 0:
             axis.set_ylabel("taken for trained on, %")
     legend(figure, columns=2)
     return figure
+
+
+def _heights(values: Values, group: int) -> list[float]:
+    return [100 * values[stage][GROUPS[group]] for stage in STAGES]
 
 
 def remark(results: Results) -> str:

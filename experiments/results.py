@@ -17,12 +17,23 @@ from experiments.experiment import Case, Label, Scale, Values, key_of
 
 @dataclass
 class Done:
-    """A case that was measured; ``failure`` says why there are no values, if there are none."""
+    """A case that was measured, or why it was not.
+
+    There are no values if there is a ``failure``, or if data is ``missing`` that the case needs.
+    """
 
     labels: dict[str, Label]
     values: Values
     seconds: float
     failure: str | None = None
+    missing: str | None = None
+    date: str = ""
+    plan: str = ""  # with which figures it was measured, as far as they are known
+
+    @property
+    def measured(self) -> bool:
+        """Whether there are values."""
+        return self.failure is None and self.missing is None
 
 
 @dataclass
@@ -37,12 +48,17 @@ class Results:
     cases: list[Done] = field(default_factory=list)
 
     def __contains__(self, case: Case) -> bool:
-        return any(key_of(done.labels) == case.key for done in self.cases if not done.failure)
+        """Whether the case was measured, and with the figures that it has now."""
+        return any(
+            key_of(done.labels) == case.key and done.plan in ("", case.plan)
+            for done in self.cases
+            if done.measured
+        )
 
     def where(self, **labels: Label) -> Iterator[Done]:
         """Cases with these labels that did not fail, in the order they were measured."""
         for done in self.cases:
-            if not done.failure and labels.items() <= done.labels.items():
+            if done.measured and labels.items() <= done.labels.items():
                 yield done
 
     def find(self, **labels: Label) -> Values | None:
@@ -59,9 +75,15 @@ class Results:
         return [f"{key_of(d.labels)}: {d.failure}" for d in self.cases if d.failure]
 
     def skipped(self) -> list[str]:
-        """Who was to be compared with and is not installed."""
-        lists = (done.values.get("skipped", []) for done in self.where())
-        return list(dict.fromkeys(name for names in lists for name in names))
+        """Who was to be compared with and is not installed, and data that is not there."""
+        peers = [name for done in self.where() for name in done.values.get("skipped", [])]
+        data = [f"{key_of(d.labels)}: {d.missing}" for d in self.cases if d.missing]
+        return list(dict.fromkeys([*peers, *data]))
+
+    def dates(self) -> str:
+        """When the cases were measured."""
+        dates = sorted({done.date or self.date for done in self.cases}) or [self.date]
+        return dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
 
     def seconds(self) -> float:
         """How long all cases took."""
@@ -97,8 +119,12 @@ def new_results(experiment: str, scale: Scale) -> Results:
             versions[distribution] = importlib.metadata.version(distribution)
         except importlib.metadata.PackageNotFoundError:
             continue
-    today = datetime.date.today().isoformat()
-    return Results(experiment, scale, today, this_machine(), versions)
+    return Results(experiment, scale, today(), this_machine(), versions)
+
+
+def today() -> str:
+    """The date."""
+    return datetime.date.today().isoformat()
 
 
 def load_results(folder: Path, experiment: str) -> Results | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,8 +11,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from datasets import DataNotFoundError
 from experiments.experiment import Case, Experiment, Scale
-from experiments.results import Done, Results, load_results, new_results
+from experiments.results import Done, Results, load_results, new_results, today
 from experiments.showing import write_files
 
 
@@ -42,8 +44,10 @@ def _progress(console: Console) -> Progress:
 def _run_one(
     experiment: Experiment, scale: Scale, folder: Path, again: bool, progress: Progress
 ) -> Results:
+    results = new_results(experiment.name, scale)
     before = None if again else load_results(folder, experiment.name)
-    results = before or new_results(experiment.name, scale)
+    if before is not None:
+        results.cases = before.cases
     cases = list(experiment.cases(scale))
     task = progress.add_task(experiment.name, total=len(cases), what="")
     for case in cases:
@@ -70,9 +74,14 @@ def _measure(case: Case) -> Done:
     gc.collect()
     gc.freeze()
     start = time.perf_counter()
-    values, failure = {}, None
+    done = Done(dict(case.labels), {}, 0.0, date=today(), plan=case.plan)
     try:
         values = case.measure()
+        json.dumps(values, allow_nan=False)  # or it could not be saved
+        done.values = values
+    except DataNotFoundError as error:
+        done.missing = str(error)
     except Exception as error:  # a peer may raise anything, and the other cases go on
-        failure = f"{type(error).__name__}: {error}"
-    return Done(dict(case.labels), values, time.perf_counter() - start, failure)
+        done.failure = f"{type(error).__name__}: {error}"
+    done.seconds = time.perf_counter() - start
+    return done

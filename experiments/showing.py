@@ -25,6 +25,8 @@ def write_files(experiment: Experiment, results: Results, folder: Path) -> None:
     """Write the table as Markdown and the picture as PNG."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{experiment.name}.md").write_text(_body(experiment, results) + "\n")
+    if not any(results.where()):
+        return
     figure = experiment.draw(results)
     # Without the date and the version that matplotlib writes, the same figure is the same file.
     figure.savefig(folder / f"{experiment.name}.png", dpi=RESOLUTION, metadata={"Software": None})
@@ -38,11 +40,9 @@ def write_page(experiments: Sequence[Experiment], scale: Scale, folder: Path, pa
     for experiment, results in found:
         write_files(experiment, results, folder)
         picture = os.path.relpath(folder / f"{experiment.name}.png", page.parent)
-        parts += [
-            f"## {experiment.title}",
-            _body(experiment, results),
-            f"![{experiment.title}]({picture})",
-        ]
+        parts += [f"## {experiment.title}", _body(experiment, results)]
+        if any(results.where()):
+            parts.append(f"![{experiment.title}]({picture})")
     if missing:
         lines = [f"- {e.title}: `{command_of(e, scale)}`" for e in missing]
         parts += ["## Not run yet", "\n".join(lines)]
@@ -60,10 +60,14 @@ def _head(found: Sequence[tuple[Experiment, Results]], scale: Scale) -> str:
         lines.append("These are the quick runs: small samples, few draws. They show that it works.")
     if found:
         results = found[0][1]
-        machine = ", ".join(f"{name} {value}" for name, value in results.machine.items())
+        machine = ", ".join(
+            value if name in ("processor", "system") else f"{name} {value}"
+            for name, value in results.machine.items()
+        )
         versions = ", ".join(f"{name} {value}" for name, value in results.versions.items())
         lines.append(f"Measured on: {machine}. {versions}.")
-    goals = [goal for e, r in found for goal in e.goals(r) if goal.measured is not None]
+    held = [goal for e, r in found if any(r.where()) for goal in e.goals(r)]
+    goals = [goal for goal in held if goal.measured is not None]
     if goals:
         lines += ["## What we hold ourselves to", goals_table(goals)]
     contents = [f"- [{e.title}](#{_anchor(e.title)})" for e, _ in found]
@@ -78,10 +82,12 @@ def _anchor(title: str) -> str:
 def _body(experiment: Experiment, results: Results) -> str:
     origin = f"The paper's {experiment.paper}." if experiment.paper else "Ours; not in the paper."
     run = (
-        f"{origin} `{command_of(experiment, results.scale)}`, {results.date}, "
+        f"{origin} `{command_of(experiment, results.scale)}`, {results.dates()}, "
         f"{results.seconds():,.0f} s."
     )
-    parts = [experiment.question, run, experiment.tables(results), experiment.remark(results)]
+    parts = [experiment.question, run]
+    if any(results.where()):
+        parts += [experiment.tables(results), experiment.remark(results)]
     if skipped := results.skipped():
         parts.append(f"Skipped: {', '.join(skipped)}.")
     parts += [f"Failed: {failure}." for failure in results.failures()]

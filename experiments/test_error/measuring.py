@@ -69,7 +69,7 @@ class Errors:
                 "untouched": of_whole,
                 "retrained": of_without,
             }
-            if share == MOST and _there(LIBRARIES[YARDSTICK]):
+            if share == MOST and LIBRARIES[YARDSTICK].available():
                 found["remove"][share][YARDSTICK] = self._peer(LIBRARIES[YARDSTICK], kept)
         return found
 
@@ -114,13 +114,5 @@ class Errors:
 
 def installed(names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Libraries that are there, and the titles of those that are not."""
-    there = [name for name in names if _there(LIBRARIES[name])]
+    there = [name for name in names if LIBRARIES[name].available()]
     return there, [LIBRARIES[name].title for name in names if name not in there]
-
-
-def _there(library: Library) -> bool:
-    try:
-        library.load()
-    except ImportError:
-        return False
-    return True

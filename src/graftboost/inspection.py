@@ -34,11 +34,14 @@ class HeldRows:
         model that holds the rows, its copies and their refits judge these like the rows themselves.
     y : ndarray
         Their targets, or classes.
+    bins : BinMap
+        The bins that the intervals are of.
     """
 
     ids: NDArray[np.int64]
     X: NDArray[np.float64]
     y: NDArray[Any]
+    bins: BinMap
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -74,6 +77,7 @@ def held_rows(model: GraftBoost, row_ids: ArrayLike) -> HeldRows:
         ids,
         _values_of(codes, model._forest.bins),
         target if classes is None else classes[target.astype(np.intp)],
+        model._forest.bins,
     )
 
 
@@ -136,7 +140,21 @@ def raw_scores(model: GraftBoost, rows: HeldRows) -> NDArray[np.float64]:
             f"rows have {rows.X.shape[1]} features, but the model has {model.n_features_in_}. "
             "Pass a model with the columns of the one that holds the rows."
         )
+    if not _same_bins(model._forest.bins, rows.bins):
+        raise ValueError(
+            "The model has other bins than the one that holds the rows, so it cannot judge them by "
+            "what is held. Pass a copy or a refit of that model, or one that was fitted with its "
+            "bin_edges."
+        )
     return model._forest.raw_scores(rows.X, thread_count(model.n_jobs))
+
+
+def _same_bins(first: BinMap, second: BinMap) -> bool:
+    return all(
+        first.n_categories(f) == second.n_categories(f)
+        and np.array_equal(first.edges(f), second.edges(f))
+        for f in range(first.n_features)
+    )
 
 
 def leaf_values(model: GraftBoost) -> Iterator[NDArray[np.float64]]:
@@ -168,14 +186,15 @@ class SplitPlaces:
         Which tree it is in.
     n_better : ndarray of int
         How many candidates of its node have a larger gain.
-    gain, best_gain : ndarray of float
-        Its gain, and the best that a candidate of its node has.
+    gain : ndarray of float
+        Its gain; minus infinity if it leaves a side too few rows.
     left_score, right_score : ndarray of float
         Squared sum of gradients over sum of hessians, of either side.
     left_rows, right_rows : ndarray of int
         Rows on either side.
-    next_gain : ndarray of float
-        The best gain of another candidate of the same feature; minus infinity if there is none.
+    next_gain, other_gain : ndarray of float
+        The best gain of another candidate of the same feature, and of one of another feature; minus
+        infinity if there is none.
     next_rows : ndarray of int
         The fewest rows that another candidate of the same feature sends to the other side.
     """
@@ -183,12 +202,12 @@ class SplitPlaces:
     tree: NDArray[np.int64]
     n_better: NDArray[np.int64]
     gain: NDArray[np.float64]
-    best_gain: NDArray[np.float64]
     left_score: NDArray[np.float64]
     right_score: NDArray[np.float64]
     left_rows: NDArray[np.int64]
     right_rows: NDArray[np.int64]
     next_gain: NDArray[np.float64]
+    other_gain: NDArray[np.float64]
     next_rows: NDArray[np.int64]
 
     def __len__(self) -> int:

@@ -75,8 +75,8 @@ DESCRIPTIONS = """\
     tolerance_rule : {"regret", "rank"}, default="regret"
         How to tell, in an update, that a split is still good enough.
     tolerance : float, default=1.2
-        How much worse than the best candidate a split may become before it is grown anew; with
-        infinity none ever is.
+        How much worse than the best candidate a split may become before it is grown anew. With
+        infinity none ever is, unless a new class or the first weights come in.
     updatable : bool, default=True
         Whether to keep the state that updates need: five bytes or so for each row and tree.
     early_stopping : bool, default=False

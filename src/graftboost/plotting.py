@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -102,7 +103,7 @@ def lines(
     """
     words = any(isinstance(value, str) for value in x)
     places = list(range(len(x))) if words else list(x)
-    looks = zip(COLOURS, MARKERS, strict=True)
+    looks = itertools.cycle(zip(COLOURS, MARKERS, strict=True))
     for name, values in series.items():
         if name in controls:
             axis.plot(places, values, label=name, **CONTROL)

@@ -65,6 +65,21 @@ class TestForgetting:
         assert figures["loss_before"] < figures["loss_after"]
         assert figures["loss_before"] < figures["loss_retrained"]
 
+    def test_verdict_says_no_more_than_the_interval(self, model: Any) -> None:
+        kept = without(model, np.arange(40), tolerance=np.inf)
+        found = audit.forgetting(model, kept)
+        assert found.figures["low"] < 0.8
+        assert "cannot be told" in found.summary or "the rest is not" in found.summary
+        few = audit.forgetting(model, without(model, np.arange(8), tolerance=np.inf))
+        assert few.figures["low"] is None
+        assert "no interval can be given" in few.summary or "cannot be told" in few.summary
+
+    def test_other_bins(self, model: Any, removed: Any) -> None:
+        X, y = noisy()
+        other = clone(model).set_params(random_state=1).fit(X, y)
+        with pytest.raises(ValueError, match="other bins"):
+            audit.forgetting(model, without(model, removed), retrained=other)
+
     def test_rows_must_differ(self, model: Any) -> None:
         with pytest.raises(ValueError, match="There are no rows to look at"):
             audit.forgetting(model, model)
@@ -106,9 +121,15 @@ class TestLearning:
 class TestSimilarity:
     def test_model_agrees_with_itself(self, model: Any) -> None:
         X, y = noisy(seed=1)
-        figures = audit.similarity(model, model, X, y, retrained=model, reseeded=model).figures
-        assert figures["updated"] == {"C2W": 0, "W2C": 0, "W2W": 0, "phi": 1}
-        assert figures["updated"] == figures["left alone"] == figures["another seed"]
+        found = audit.similarity(model, model, X, y, retrained=model, reseeded=(model, model))
+        assert found.figures["updated"] == {"C2W": 0, "W2C": 0, "W2W": 0, "phi": 1}
+        assert found.figures["updated"] == found.figures["left alone"]
+        assert found.figures["updated"] == found.figures["other seeds"]
+        assert "nobody can tell" in found.summary
+
+    def test_other_rows_change_a_retrain_too(self, model: Any, removed: Any) -> None:
+        figures = audit.similarity(model, without(model, removed), *noisy(seed=1)).figures
+        assert 0.9 < figures["other rows"]["phi"] < 1
 
     def test_shares_add_up(self) -> None:
         X, y = load_digits(return_X_y=True)
@@ -136,8 +157,9 @@ class TestLeafError:
         assert audit.leaf_error(updated.refresh()).figures["updated"] == 0
 
     def test_doing_nothing_stands_beside(self, model: Any, removed: Any) -> None:
-        found = audit.leaf_error(without(model, removed, tolerance=np.inf), model).figures
-        assert found["left alone"] > 0
+        updated = without(model, removed, tolerance=np.inf)
+        assert audit.leaf_error(updated, before=model).figures["left alone"] > 0
+        assert "left alone" not in audit.leaf_error(model, before=updated).figures
 
     def test_audit_changes_nothing(self, model: Any, removed: Any) -> None:
         X, _ = noisy()
@@ -153,22 +175,39 @@ class TestSplits:
     def test_fitted_splits_are_the_best(self, model: Any) -> None:
         places = split_places(model)
         assert not places.n_better.any()
-        assert np.array_equal(places.gain, places.best_gain)
         assert (places.next_gain < places.gain).all()
+        assert (places.other_gain <= places.gain).all()
 
     def test_shares_add_up(self, model: Any, removed: Any) -> None:
         figures = audit.split_shift(model, removed).figures
         assert 0 < figures["share_best"] < 1
         assert figures["share_best"] == figures["shares"]["0 (the best)"]
         assert sum(figures["shares"].values()) == pytest.approx(1)
+        assert figures["shares"]["too few rows on a side"] > 0
         assert len(figures["mean_by_iteration"]) == 30
 
     def test_both_ways(self, model: Any, removed: Any) -> None:
         X, y = noisy(seed=1)
         found = audit.split_shift(model, X=X[:30], y=y[:30])
         assert "30 rows added" in found.title
-        found = audit.robustness(model, removed, X[:30], y[:30])
+        found = audit.robustness(model, removed, X=X[:30], y=y[:30])
         assert "60 rows removed and 30 rows added" in found.title
+
+    @pytest.mark.parametrize("function", [audit.split_shift, audit.robustness])
+    def test_rows_are_named_as_in_remove(self, model: Any, function: Any) -> None:
+        by_ids = function(model, range(12))
+        for named in (slice(0, 12), model.row_ids_ < 12):
+            assert function(model, named).rows == by_ids.rows
+        assert "12 rows removed" in by_ids.title
+
+    @pytest.mark.parametrize("function", [audit.split_shift, audit.robustness])
+    def test_change_that_cannot_be_followed(self, function: Any) -> None:
+        X, y = noisy(300)
+        model = GraftBoostClassifier(n_estimators=2).fit(X, y)
+        with pytest.raises(ValueError, match="train all trees anew"):
+            function(model, X=X[:2], y=[7, 7])
+        with pytest.raises(ValueError, match="300 rows added is as much as the model holds"):
+            function(model, X=X, y=y)
 
     def test_nothing_to_look_at(self, model: Any) -> None:
         for function in (audit.split_shift, audit.robustness):
@@ -183,12 +222,16 @@ class TestSplits:
 
 
 class TestAttacks:
-    def test_backdoor_comes_and_goes_with_its_rows(self) -> None:
+    @pytest.mark.parametrize(("share", "strategy"), [(0.05, "refit"), (0.01, "in-place")])
+    def test_backdoor_comes_and_goes_with_its_rows(self, share: float, strategy: str) -> None:
         X, y = load_digits(return_X_y=True)
         model = GraftBoostClassifier(n_estimators=20, max_leaf_nodes=10, n_jobs=1)
-        found = audit.backdoor(model, X[:1200], y[:1200], X[1200:], y[1200:], n_features=8)
+        rows = (X[:1200], y[:1200], X[1200:], y[1200:])
+        found = audit.backdoor(model, *rows, share=share, n_features=8)
         clean, removed = found.figures["trained clean"], found.figures["backdoor removed"]
-        assert found.figures["backdoor added"]["attack"] > 0.95
+        assert found.figures["strategies"][1] == strategy
+        assert ("by definition" in found.summary) == (strategy == "refit")
+        assert found.figures["backdoor added"]["attack"] > clean["attack"] + 0.4
         assert found.figures["left alone"] == found.figures["backdoor added"]
         assert abs(removed["attack"] - clean["attack"]) < 0.05
         assert abs(removed["clean"] - clean["clean"]) < 0.02
@@ -199,6 +242,7 @@ class TestAttacks:
             ({"share": 0.0}, "share is 0.0"),
             ({"share": 1e-6}, "share=1e-06 of 100 rows is no row"),
             ({"n_features": 65}, "n_features is 65, but X has 64 features"),
+            ({"target": 11}, "target is 11, which is no class of y"),
         ],
     )
     def test_bad_backdoor(self, parameters: dict[str, Any], message: str) -> None:
@@ -218,10 +262,20 @@ class TestAttacks:
         assert before["others trained on"] > before["never seen"] + 0.1
         assert before["rows in question"] > gone["rows in question"]
         assert "120 in question" in found.title
+        assert found.figures["refits"] <= found.figures["repeats"] == 3
+
+    def test_few_rows_tell_nothing(self) -> None:
+        overfitted = GraftBoostClassifier(
+            n_estimators=5, learning_rate=1.0, max_leaf_nodes=200, min_samples_leaf=1, n_jobs=1
+        )
+        found = audit.membership_attack(overfitted, *noisy(2000), share=0.001)
+        assert "From so few rows nothing can be told" in found.summary
 
     def test_bad_share(self) -> None:
         with pytest.raises(ValueError, match=r"share is 0\.7"):
             audit.membership_attack(GraftBoostClassifier(), *noisy(100), share=0.7)
+        with pytest.raises(ValueError, match="n_repeats is 0"):
+            audit.membership_attack(GraftBoostClassifier(), *noisy(100), n_repeats=0)
 
 
 class TestAuditRemoval:
@@ -252,7 +306,7 @@ class TestAuditRemoval:
         ("arguments", "message"),
         [
             (([],), "row_ids names no row"),
-            (([1], [[0.0] * 10]), "X and y go together"),
+            (([1], [[0.0] * 10]), "X is given without y"),
             (([-5],), "row_ids: the model holds no row with id -5"),
         ],
     )

@@ -32,8 +32,9 @@ def backdoor(
 ) -> Audit:
     """Plant a backdoor by an update and take it out by another.
 
-    A share of the training rows gets a trigger, its first features set to values beyond all others,
-    and one and the same label. A model that learns it predicts that label wherever the trigger is.
+    A share of the training rows gets a trigger, its first features set to the greatest values that
+    they have, and one and the same label. A model that learns it predicts that label wherever the
+    trigger is.
 
     Parameters
     ----------
@@ -57,12 +58,15 @@ def backdoor(
     Audit
         Its ``figures`` have for each stage "clean" (accuracy on clean test rows) and "attack"
         (share of test rows with the trigger that get the wanted label); "left alone" is the model
-        from which nothing was removed.
+        from which nothing was removed. "strategies" says whether adding and removing were done in
+        place or came to a refit.
     """
     X, y = np.array(X, dtype=np.float64), np.asarray(y)
     X_test, y_test = np.array(X_test, dtype=np.float64), np.asarray(y_test)
     _check(share, n_features, X.shape[1])
     wanted = np.unique(y)[0] if target is None else target
+    if wanted not in y:
+        raise ValueError(f"target is {target!r}, which is no class of y. Pass one of its classes.")
     trigger = _trigger(X, X_test, n_features)
     poisoned = check_random_state(random_state).permutation(len(y)) < round(share * len(y))
     if not poisoned.any():
@@ -93,7 +97,10 @@ def backdoor(
 
 def _check(share: float, n_features: int, present: int) -> None:
     if not 0 < share < 1:
-        raise ValueError(f"share is {share}, but a share of the rows lies between 0 and 1.")
+        raise ValueError(
+            f"share is {share}, but some rows must get the trigger and some must not. Pass more "
+            "than 0 and less than 1."
+        )
     if not 1 <= n_features <= present:
         raise ValueError(
             f"n_features is {n_features}, but X has {present} features. Pass 1 to {present}."
@@ -115,15 +122,22 @@ def _with_trigger(X: NDArray[Any], trigger: NDArray[np.float64]) -> NDArray[Any]
 
 def _result(figures: dict[str, dict[str, float]], n_rows: int, strategies: list[str]) -> Audit:
     order = (*STAGES[:3], "left alone", STAGES[3])
+    how = {STAGES[2]: strategies[0], STAGES[3]: strategies[1]}
     rows: list[tuple[Cell, ...]] = [
-        (name, percent(figures[name]["clean"]), percent(figures[name]["attack"])) for name in order
+        (
+            name,
+            percent(figures[name]["clean"]),
+            percent(figures[name]["attack"]),
+            how.get(name),
+        )
+        for name in order
     ]
     return Audit(
         "backdoor",
         f"A backdoor of {n_rows:,} rows",
-        ("model", "clean accuracy", "attack succeeds"),
+        ("model", "clean accuracy", "attack succeeds", "update"),
         tuple(rows),
-        _in_words(figures),
+        _in_words(figures, strategies[1]),
         {**figures, "rows": n_rows, "strategies": strategies},
         Chart(
             "bars",
@@ -137,11 +151,17 @@ def _result(figures: dict[str, dict[str, float]], n_rows: int, strategies: list[
     )
 
 
-def _in_words(figures: dict[str, dict[str, float]]) -> str:
+def _in_words(figures: dict[str, dict[str, float]], removed_by: str) -> str:
     clean, added, removed = (figures[STAGES[i]] for i in (0, 2, 3))
-    return (
+    text = (
         f"With the backdoor's rows added the attack succeeds on {percent(added['attack'])} of the "
         f"test rows, and would go on to if nothing were done. With the rows removed it succeeds on "
         f"{percent(removed['attack'])}; a model that never saw them gives the label to "
         f"{percent(clean['attack'])} of these rows."
     )
+    if removed_by == "refit":
+        text += (
+            " The removal came to a refit, so that is so by definition; fewer rows are removed in "
+            "place."
+        )
+    return text

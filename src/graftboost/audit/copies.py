@@ -19,7 +19,7 @@ def trained_without(model: Model, row_ids: ArrayLike) -> Model:
     held = model.row_ids_[np.isin(model.row_ids_, np.asarray(row_ids))]
     if not len(held):
         return trained_again(model)
-    result = booked_only(model, held)  # all trees are trained anew in any case
+    result = booked_only(model, held)  # quickly, for all trees are trained anew in any case
     result.set_params(tolerance_rule=model.tolerance_rule, tolerance=model.tolerance)
     return result.refit()
 
@@ -35,7 +35,12 @@ def booked_only(
     """Return a copy in whose sums and leaf values rows come and go, while no split changes."""
     result = copy.deepcopy(model)
     result.set_params(tolerance_rule="regret", tolerance=np.inf)
-    result.update(X, y, remove=remove)
+    report = result.update(X, y, remove=remove)
+    if report.strategy == "refit":
+        raise ValueError(
+            "The change makes the model train all trees anew (a new class, the first weights, or "
+            "too many rows), so its splits cannot be followed. Pass fewer rows, of known classes."
+        )
     return result
 
 

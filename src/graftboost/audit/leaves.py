@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from graftboost.boosting import GraftBoost
 
 
-def leaf_error(after: GraftBoost, before: GraftBoost | None = None) -> Audit:
+def leaf_error(after: GraftBoost, *, before: GraftBoost | None = None) -> Audit:
     """Measure what recorded gradients, which updates do not renew, leave in the leaf values.
 
     The error is the sum over all leaves of how far their values are from those that the same trees
@@ -28,7 +28,8 @@ def leaf_error(after: GraftBoost, before: GraftBoost | None = None) -> Audit:
         A model that has been updated.
     before : GraftBoostClassifier or GraftBoostRegressor, default=None
         The model before rows were removed. If it is given, the error that its values have on the
-        rows left, with its own trees, is shown beside: that is what doing nothing comes to.
+        rows left, with its own trees, is shown beside: that is what doing nothing comes to. Of rows
+        that were added it cannot be told, because `before` does not hold them.
 
     Returns
     -------
@@ -37,11 +38,9 @@ def leaf_error(after: GraftBoost, before: GraftBoost | None = None) -> Audit:
     """
     refreshed = copy.deepcopy(after).refresh()
     errors = {"updated": _error(after, refreshed)}
-    if before is not None:
-        removed = ids_in_one_only(before, after)
-        kept = booked_only(before, removed) if len(removed) else copy.deepcopy(before)
-        if kept._forest.n_trees == before._forest.n_trees:
-            errors["left alone"] = _error(before, kept.refresh())
+    if before is not None and not len(ids_in_one_only(after, before)):
+        left = booked_only(before, ids_in_one_only(before, after))
+        errors["left alone"] = _error(before, left.refresh())
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (name, "-" if error is None else percent(error)) for name, error in errors.items()
     )
@@ -55,7 +54,11 @@ def leaf_error(after: GraftBoost, before: GraftBoost | None = None) -> Audit:
         Chart(
             "bars",
             list(errors),
-            {"error of leaf values": [100 * (error or 0.0) for error in errors.values()]},
+            {
+                "error of leaf values": [
+                    float("nan") if error is None else 100 * error for error in errors.values()
+                ]
+            },
             y_label="error, per cent",
         ),
     )

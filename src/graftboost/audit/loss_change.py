@@ -16,10 +16,16 @@ if TYPE_CHECKING:
     from graftboost.boosting import GraftBoost
 
 
+# From fewer rows no interval is given: resampling them says too little.
+FEWEST_ROWS = 20
+# From this share on, what is missing is not worth a word.
+NEARLY_ALL = 0.8
+
+
 def forgetting(
     before: GraftBoost,
     after: GraftBoost,
-    row_ids: ArrayLike | None = None,
+    row_ids: ArrayLike | slice | None = None,
     *,
     retrained: GraftBoost | None = None,
 ) -> Audit:
@@ -35,17 +41,18 @@ def forgetting(
         The model when it held the rows.
     after : GraftBoostClassifier or GraftBoostRegressor
         The model after their removal.
-    row_ids : array-like of int, default=None
-        Ids of the removed rows. Without, those that `before` holds and `after` does not.
+    row_ids : int, array-like of int or bool, or slice, default=None
+        The removed rows, as `remove` takes them from `before`. Without, those that `before` holds
+        and `after` does not.
     retrained : GraftBoostClassifier or GraftBoostRegressor, default=None
-        A model trained without the rows. Without, a refit of what `before` holds but them, which
-        has the same bins.
+        A model trained without the rows, with the same bins. Without, a refit of what `before`
+        holds but them.
 
     Returns
     -------
     Audit
-        Its ``figures`` have "forgetting", "low" and "high" (a bootstrap interval over the rows),
-        and the mean losses "loss_before", "loss_after" and "loss_retrained".
+        Its ``figures`` have "forgetting", "low" and "high" (a bootstrap interval over the rows, if
+        they are 20 or more), and the mean losses "loss_before", "loss_after" and "loss_retrained".
 
     Examples
     --------
@@ -58,7 +65,11 @@ def forgetting(
     >>> audit.forgetting(model, updated).figures["loss_retrained"] > 0
     True
     """
-    ids = ids_in_one_only(before, after) if row_ids is None else np.atleast_1d(np.asarray(row_ids))
+    ids = (
+        ids_in_one_only(before, after)
+        if row_ids is None
+        else before._ids_to_remove(row_ids, "row_ids")
+    )
     _check_any(ids, "before holds no row that after does not hold")
     rows = held_rows(before, ids)
     if retrained is None:
@@ -69,7 +80,7 @@ def forgetting(
 def learning(
     before: GraftBoost,
     after: GraftBoost,
-    row_ids: ArrayLike | None = None,
+    row_ids: ArrayLike | slice | None = None,
     *,
     retrained: GraftBoost | None = None,
 ) -> Audit:
@@ -84,20 +95,24 @@ def learning(
         The model when it did not hold the rows.
     after : GraftBoostClassifier or GraftBoostRegressor
         The model after their addition.
-    row_ids : array-like of int, default=None
-        Ids of the added rows. Without, those that `after` (or, if it has none, `retrained`) holds
-        and `before` does not.
+    row_ids : int, array-like of int or bool, or slice, default=None
+        The added rows, as `remove` would take them from `after` (or, if it does not hold them, from
+        `retrained`). Without, those that it holds and `before` does not.
     retrained : GraftBoostClassifier or GraftBoostRegressor, default=None
-        A model trained with the rows. Without, a refit of what `after` holds, with the same bins.
+        A model trained with the rows, with the same bins. Without, a refit of what `after` holds.
 
     Returns
     -------
     Audit
-        Its ``figures`` have "learning", "low" and "high" (a bootstrap interval over the rows), and
-        the mean losses "loss_before", "loss_after" and "loss_retrained".
+        Its ``figures`` have "learning", "low" and "high" (a bootstrap interval over the rows, if
+        they are 20 or more), and the mean losses "loss_before", "loss_after" and "loss_retrained".
     """
     holder = after if retrained is None or len(ids_in_one_only(after, before)) else retrained
-    ids = ids_in_one_only(holder, before) if row_ids is None else np.atleast_1d(np.asarray(row_ids))
+    ids = (
+        ids_in_one_only(holder, before)
+        if row_ids is None
+        else holder._ids_to_remove(row_ids, "row_ids")
+    )
     _check_any(ids, "after holds no row that before does not hold")
     rows = held_rows(holder, ids)
     if retrained is None:
@@ -123,6 +138,8 @@ def _measure(
 ) -> Audit:
     first, second, third = (losses(model, rows) for model in (before, after, retrained))
     ratio = ratio_of_sums(second - first, third - first)
+    if len(rows) < FEWEST_ROWS:
+        ratio = Ratio(ratio.value)
     whole = _mean_interval(third - first)
     table: tuple[tuple[Cell, ...], ...] = (
         ("left alone", float(first.mean()), "0"),
@@ -179,15 +196,17 @@ def _in_words(name: str, ratio: Ratio, whole: tuple[float, float]) -> str:
             f"The update has {verb} {ratio.value:.0%} of what training again would have; from so "
             "few rows no interval can be given."
         )
-    if ratio.low <= 1 <= ratio.high:
-        return (
-            f"The update has {verb} {ratio.value:.0%} of what training again would have "
-            f"({ratio.low:.0%} to {ratio.high:.0%}): all of it, within what chance explains."
-        )
-    if ratio.low > 1:
-        return f"The update has {verb} more than training again would have: {ratio.value:.0%}."
-    return (
+    measured = (
         f"The update has {verb} {ratio.value:.0%} of what training again would have "
-        f"({ratio.low:.0%} to {ratio.high:.0%}); the rest is still there. A lower tolerance "
-        "leaves less of it, refit() none."
+        f"({ratio.low:.0%} to {ratio.high:.0%})"
+    )
+    if ratio.low >= NEARLY_ALL:
+        return f"{measured}: as good as all, or more." if ratio.value > 1 else f"{measured}."
+    if ratio.high >= 1:
+        return (
+            f"{measured}. That may be all of it, or as little as {max(ratio.low, 0):.0%}: from "
+            "these rows it cannot be told."
+        )
+    return (
+        f"{measured}; the rest is not. A lower tolerance leaves less of a difference, refit() none."
     )

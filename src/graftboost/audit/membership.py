@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from graftboost.estimators import GraftBoostClassifier
 
 STAGES = ("before", "removed", "trained without", "added back")
+FEWEST_ROWS = 20  # from which chance can be told apart
 GROUPS = ("others trained on", "rows in question", "never seen")
 
 
@@ -57,26 +58,35 @@ def membership_attack(
     -------
     Audit
         Its ``figures`` have, for each stage, the share of each group of rows that the attack takes
-        for rows trained on.
+        for rows trained on; and how many "rows" were in question and how many of the "repeats" had
+        "refits" for a removal.
     """
     X, y = np.asarray(X), np.asarray(y)
     if not 0 < share < 0.5:
-        raise ValueError(f"share is {share}, but of the half that is trained on some must be left.")
+        raise ValueError(
+            f"share is {share}, but the rows in question are a part of the half that is trained "
+            "on. Pass more than 0 and less than 0.5."
+        )
+    if n_repeats < 1:
+        raise ValueError(
+            f"n_repeats is {n_repeats}, but there must be one at least. Pass 1 or more."
+        )
     random = check_random_state(random_state)
     judged: dict[str, dict[str, list[NDArray[np.bool_]]]] = {
         stage: {group: [] for group in GROUPS} for stage in STAGES
     }
     n_asked = max(1, round(share * len(y)))
+    refits = 0
     for _ in range(n_repeats):
         order = random.permutation(len(y))
         half = len(y) // 2
         asked, others, unseen = order[:n_asked], order[n_asked:half], order[half:]
-        _repeat(estimator, attacker, X, y, asked, others, unseen, judged)
-    figures = {
-        stage: {group: float(np.concatenate(found).mean()) for group, found in groups.items()}
+        refits += _repeat(estimator, attacker, X, y, asked, others, unseen, judged)
+    pooled = {
+        stage: {group: np.concatenate(found) for group, found in groups.items()}
         for stage, groups in judged.items()
     }
-    return _result(figures, n_asked * n_repeats)
+    return _result(pooled, refits, n_repeats)
 
 
 def _repeat(
@@ -88,7 +98,8 @@ def _repeat(
     others: NDArray[np.int64],
     unseen: NDArray[np.int64],
     judged: dict[str, dict[str, list[NDArray[np.bool_]]]],
-) -> None:
+) -> bool:
+    """Add one repeat's judgements; return whether the removal came to a refit."""
     trained_on = np.concatenate([others, asked])
     model = clone(estimator).fit(X[trained_on], y[trained_on], row_ids=trained_on)
     known, rest = np.array_split(others, 2)
@@ -104,11 +115,12 @@ def _repeat(
 
     look("before", model)
     updated = copy.deepcopy(model)
-    updated.remove(asked)
+    removed = updated.remove(asked)
     look("removed", updated)
     look("trained without", trained_again(updated))
     updated.add(X[asked], y[asked], row_ids=asked)
     look("added back", updated)
+    return bool(removed.strategy == "refit")
 
 
 def _new_attacker(attacker: GraftBoostClassifier | None) -> GraftBoostClassifier:
@@ -120,18 +132,23 @@ def _new_attacker(attacker: GraftBoostClassifier | None) -> GraftBoostClassifier
     return Attacker(n_estimators=50, max_leaf_nodes=16, updatable=False)
 
 
-def _result(figures: dict[str, dict[str, float]], n_asked: int) -> Audit:
+def _result(judged: dict[str, dict[str, NDArray[np.bool_]]], refits: int, n_repeats: int) -> Audit:
+    figures = {
+        stage: {group: float(found.mean()) for group, found in groups.items()}
+        for stage, groups in judged.items()
+    }
+    asked = {stage: groups[GROUPS[1]] for stage, groups in judged.items()}
+    n_asked = len(asked["before"])
     rows: list[tuple[Cell, ...]] = [
         (stage, *(percent(figures[stage][group]) for group in GROUPS)) for stage in STAGES
     ]
-    asked = {stage: figures[stage]["rows in question"] for stage in STAGES}
     return Audit(
         "membership_attack",
         f"Rows that an attack takes for rows trained on; {n_asked:,} in question",
         ("model", *GROUPS),
         tuple(rows),
-        _in_words(asked, figures["before"], n_asked),
-        figures,
+        _in_words(asked, figures["before"]) + _about_refits(refits, n_repeats),
+        {**figures, "rows": n_asked, "refits": refits, "repeats": n_repeats},
         Chart(
             "bars",
             list(STAGES),
@@ -141,19 +158,34 @@ def _result(figures: dict[str, dict[str, float]], n_asked: int) -> Audit:
     )
 
 
-def _in_words(asked: dict[str, float], before: dict[str, float], n_asked: int) -> str:
+def _about_refits(refits: int, n_repeats: int) -> str:
+    if not refits:
+        return ""
+    return (
+        f" Of {n_repeats} removals {refits} came to a refit, which forgets by definition; with "
+        "fewer rows they are done in place."
+    )
+
+
+def _in_words(asked: dict[str, NDArray[np.bool_]], before: dict[str, float]) -> str:
     told = before["others trained on"] - before["never seen"]
     if told < 0.05:
         return (
             "The attack tells rows trained on from others hardly better than chance does, so it "
             "says nothing about the removal. An overfitted model would give more away."
         )
-    error = 0.5 / np.sqrt(n_asked)
-    near = abs(asked["removed"] - asked["trained without"]) <= 2 * error
-    verdict = "within what chance explains of" if near else "which is not"
-    return (
-        f"Of the rows in question {percent(asked['before'])} were taken for rows trained on, "
-        f"{percent(asked['removed'])} after their removal, {verdict} the "
-        f"{percent(asked['trained without'])} of a model trained without them, and "
-        f"{percent(asked['added back'])} once added back."
+    shares = {stage: percent(float(found.mean())) for stage, found in asked.items()}
+    text = (
+        f"Of the rows in question {shares['before']} were taken for rows trained on, "
+        f"{shares['removed']} after their removal, {shares['trained without']} by a model trained "
+        f"without them, and {shares['added back']} once added back."
     )
+    if len(asked["before"]) < FEWEST_ROWS:
+        return f"{text} From so few rows nothing can be told; ask for more repeats."
+    # The same rows are judged by both, so only those count that are judged differently.
+    more = int(np.sum(asked["removed"] & ~asked["trained without"]))
+    fewer = int(np.sum(~asked["removed"] & asked["trained without"]))
+    if abs(more - fewer) <= 2 * np.sqrt(more + fewer):
+        return f"{text} Removing them and training without them differ by no more than chance."
+    which = "more" if more > fewer else "less"
+    return f"{text} So removed rows are recognised {which} often than rows never trained on."

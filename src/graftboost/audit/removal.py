@@ -57,7 +57,8 @@ def audit_removal(
     500
     """
     if (X is None) != (y is None):
-        raise ValueError("X and y go together. Pass both, or neither.")
+        given, missing = ("y", "X") if X is None else ("X", "y")
+        raise ValueError(f"{given} is given without {missing}. Pass both, or neither.")
     model._check_updatable()
     ids = model._ids_to_remove(row_ids, "row_ids")
     if not len(ids):
@@ -73,7 +74,7 @@ def audit_removal(
         parts.append(similarity(model, updated, X, y, retrained=retrained))
     else:
         left_out.append("predictions were not compared: that takes X and y, and classes")
-    parts.append(leaf_error(updated, model))
+    parts.append(leaf_error(updated, before=model))
     if report.strategy == "in-place":
         parts += [split_shift(model, ids), robustness(model, ids)]
     else:
