@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.libraries import Library
 from benchmarks.settings import Settings
 from datasets import Dataset, paper
 from experiments import test_error
@@ -19,7 +20,7 @@ TINY = Settings(leaves=5, iterations=8, threads=1)
 
 @pytest.fixture
 def errors(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> Errors:
-    monkeypatch.setattr("experiments.test_error.measuring._there", lambda library: False)
+    monkeypatch.setattr(Library, "available", lambda library: False)
     X = rng.normal(size=(500, 3)).astype(np.float32)
     y = np.digitize(X[:, 0] + rng.normal(scale=0.3, size=500), [-0.5, 0.5]).astype(np.int64)
     data = Dataset("letter", "classification", X[:300], y[:300], X[300:], y[300:])
