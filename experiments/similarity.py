@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from datasets import paper
 from experiments.draws import RULES, TITLES, WAYS, Draws, Way
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
-from experiments.updated import before_and_after
+from experiments.updated import before_and_after, each_way_and_size
 from graftboost import audit
 from graftboost.audit.copies import trained_again
 from graftboost.plotting import bars, legend, panels
@@ -52,11 +51,7 @@ PAPER = {
 
 def cases(scale: Scale) -> Iterator[Case]:
     """Each data set, each way, each size."""
-    for name, (max_rows, n_draws) in DATA[scale].items():
-        for way in WAYS:
-            for size in SIZES:
-                measure = partial(_measure, name, max_rows, way, size, n_draws)
-                yield Case({"data": name, "way": way, "size": size}, measure)
+    yield from each_way_and_size(DATA[scale], SIZES, _measure)
 
 
 def _measure(name: str, max_rows: int | None, way: Way, size: str, n_draws: int) -> Values:

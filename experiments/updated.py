@@ -1,14 +1,30 @@
-"""Models before and after an update with rows drawn at random."""
+"""Updates with rows drawn at random: the cases, and the models before and after."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.draws import Draws, Rule, Way
+from experiments.draws import WAYS, Draws, Rule, Way
+from experiments.experiment import Case, Values
+
+
+def each_way_and_size(
+    data: Mapping[str, tuple[int | None, int]],
+    sizes: Iterable[str],
+    measure: Callable[[str, int | None, Way, str, int], Values],
+) -> Iterator[Case]:
+    """One case for each data set (its rows at most, and its draws), way and size of an update."""
+    for name, (max_rows, n_draws) in data.items():
+        for way in WAYS:
+            for size in sizes:
+                labels = {"data": name, "way": way, "size": size}
+                yield Case(labels, partial(measure, name, max_rows, way, size, n_draws))
 
 
 def before_and_after(
