@@ -1,4 +1,4 @@
-"""What rows that leave do to the splits: how far they fall, and whether that was foreseen."""
+"""What rows that come or go do to splits: how far they fall, and whether that was foreseen."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def split_shift(
     ----------
     model : GraftBoostClassifier or GraftBoostRegressor
         The model as it is.
-    row_ids : array-like of int, default=None
-        Ids of rows to remove.
+    row_ids : int, array-like of int or bool, or slice, default=None
+        Rows to remove, as `remove` takes them.
     X, y : array-like, default=None
         Rows to add.
 
@@ -53,7 +53,9 @@ def split_shift(
     void = places.gain == -np.inf
     fallen = places.n_better
     iterations = places.tree // model._forest.trees_per_iteration
-    means, spread = _by_iteration(iterations[~void], fallen[~void].astype(np.float64))
+    means, spread = _by_iteration(
+        iterations[~void], fallen[~void].astype(np.float64), model._forest.n_iterations
+    )
     shares = {**_shares(fallen, ~void), VOID: _mean(void)}
     rows: list[tuple[Cell, ...]] = [(name, percent(share)) for name, share in shares.items()]
     best = _mean((fallen == 0) & ~void)
@@ -132,12 +134,13 @@ def _shares(fallen: NDArray[np.int64], counted: NDArray[np.bool_]) -> dict[str, 
 
 
 def _by_iteration(
-    iterations: NDArray[np.int64], values: NDArray[np.float64]
+    iterations: NDArray[np.int64], values: NDArray[np.float64], n_iterations: int
 ) -> tuple[list[float], list[float]]:
+    """Return means and their standard errors; 0 where there is nothing to take them of."""
     means, errors = [], []
-    for m in np.unique(iterations):
+    for m in range(n_iterations):
         own = values[iterations == m]
-        means.append(float(own.mean()))
+        means.append(_mean(own))
         errors.append(float(own.std(ddof=1) / np.sqrt(len(own))) if len(own) > 1 else 0.0)
     return means, errors
 
@@ -161,8 +164,8 @@ def robustness(
     ----------
     model : GraftBoostClassifier or GraftBoostRegressor
         The model as it is; splits that are not the best of their nodes to begin with are left out.
-    row_ids : array-like of int, default=None
-        Ids of rows to remove.
+    row_ids : int, array-like of int or bool, or slice, default=None
+        Rows to remove, as `remove` takes them.
     X, y : array-like, default=None
         Rows to add.
 
