@@ -238,7 +238,7 @@ EXPERIMENT = Experiment(
         "A tenth of the rows is drawn for the test; the others come in ten blocks, the oldest "
         "first, and leave in reverse order."
     ),
-    paper="table of time series (appendix)",
+    paper="Table 7",
     cases=cases,
     tables=tables,
     draw=draw,

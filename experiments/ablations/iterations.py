@@ -364,7 +364,7 @@ EXPERIMENT = Experiment(
         "after removing 1 row, 0.1%, 0.5% and 1%, beside peers that are trained; and whether a "
         "backdoor comes and goes with its rows."
     ),
-    paper="tables of various iterations (test error, time, backdoor)",
+    paper="Tables 14 to 16",
     cases=cases,
     tables=tables,
     draw=draw,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.goal import Goal, times
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
-from benchmarks.markdown import four_digits, table
+from benchmarks.markdown import table
 from datasets.paper import SETS
 from experiments.contenders.ours import Ours, Paper, Untouched
 from experiments.results import Results
@@ -104,11 +104,15 @@ def _trained_table(results: Results) -> str:
 
 def _paper(model: str, name: str) -> str:
     figure = paper_figures.trained(model, name)
-    return "" if figure is None else f" ({four_digits(figure)})"
+    return "" if figure is None else f" ({_digits(figure)})"
+
+
+def _digits(value: float) -> str:
+    return f"{value:#.4g}"
 
 
 def _mean(errors: Sequence[float]) -> str:
-    return four_digits(statistics.fmean(errors)) if errors else "-"
+    return _digits(statistics.fmean(errors)) if errors else "-"
 
 
 def _mean_and_error(errors: Sequence[float]) -> str:
@@ -130,7 +134,7 @@ def _updated_table(results: Results) -> str:
             cells = [_title(name), way]
             for share in SHARES:
                 found = updated_errors(results, name, way, share, OURS)
-                figure = four_digits(paper_figures.updated(way, share, name))
+                figure = _digits(paper_figures.updated(way, share, name))
                 cells.append(f"{_mean(found)}{_refitted(results, name, way, share)} ({figure})")
             rows.append(cells)
     return table(["data set", "way", *SHARES], rows)
@@ -279,11 +283,11 @@ def _beside_paper(results: Results) -> str:
         others = []
         for variant in VARIANTS:
             errors_of = [_mean(trained_errors(results, name, variant)) for name in strict]
-            others.append(f"{VARIANT_TITLES[variant]} {' and '.join(errors_of)}")
+            others.append(f"{VARIANT_TITLES[variant]} {', '.join(errors_of)}")
         titles = [SETS[name].title for name in strict]
         words += (
             "; the spread over our own splits alone would not explain it on "
-            f"{' and '.join(titles)}. With one parameter changed these have: {', '.join(others)}. "
+            f"{', '.join(titles)}. With one parameter changed these have: {'; '.join(others)}. "
             "Features of digits have so few values that all their boundaries are candidates here; "
             "perhaps the paper samples a tenth of these too"
         )

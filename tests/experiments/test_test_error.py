@@ -100,10 +100,10 @@ def test_goals_are_held_against_the_worst() -> None:
 def test_what_is_shown() -> None:
     results = _results({name: [0.05, 0.06] for name in ("adult", "susy", "wine_quality")})
     shown = test_error.EXPERIMENT.tables(results)
-    assert "| Adult | 0.055 ± 0.005 (0.1276) | 0.055 | 0.055 | 0.055 (0.1277) | - | - |" in shown
-    assert "| SUSY* | remove | 0.055 (0.1987) |" in shown
-    assert "| WineQuality | add | 0.055 (0.01208) |" in shown
-    assert "| 0.055 (0.1294) | 0.055† (0.1267) |" in shown
+    assert "| Adult | 0.05500 ± 0.005 (0.1276) | 0.05500 | 0.05500 | 0.05500 (0.1277) | -" in shown
+    assert "| SUSY* | remove | 0.05500 (0.1987) |" in shown
+    assert "| WineQuality | add | 0.05500 (0.01208) |" in shown
+    assert "| 0.05500 (0.1294) | 0.05500† (0.1267) |" in shown
     assert "+0.0% to +0.0%" in test_error.EXPERIMENT.remark(results)
     assert len(test_error.EXPERIMENT.draw(results).axes) == 3
 
