@@ -100,11 +100,11 @@ class TreeMender : public TreeWork<Sums> {
   // Regrows what is under a node, to so many leaves, from fresh gradients of its rows. `spare` are leaf
   // ids that may be used besides its own.
   Regrown<Sums> regrow(NodeIndex top, int n_leaves, std::vector<std::int32_t> spare) {
+    Regrown<Sums> result;
+    result.before = histogram_of(top);  // before rows_in(): it may look up other rows itself
     std::vector<std::int32_t> leaves = leaf_ids_under(top);
     const Reached reached = rows_in(leaves);
     leaves.insert(leaves.end(), spare.begin(), spare.end());
-    Regrown<Sums> result;
-    result.before = histogram_of(top);
     record_afresh(reached.inside);
     std::copy(reached.inside.begin(), reached.inside.end(), grower_.start(reached.inside.size()));
     Graft<Sums>& g = result.graft;

@@ -473,3 +473,17 @@ def test_a_deep_copy_lives_its_own_life():
     other.remove([1, 2, 3])
     other.check_state()
     assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize("seed", [4, 15, 19])
+def test_node_that_was_too_small_to_split_grows_and_is_regrown(seed):
+    """What is counted for a node's ancestors must not take the place of the node's own rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(700, 4)).round(2)
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=700)
+    model = GraftBoostRegressor(
+        n_estimators=10, max_leaf_nodes=12, min_samples_leaf=10, n_jobs=1, tolerance=100.0
+    ).fit(X[:60], y[:60])
+    for begin in range(60, 700, 8):
+        model.add(X[begin : begin + 8], y[begin : begin + 8])
+        model.check_state()
