@@ -20,8 +20,9 @@ from experiments.contenders.ours import Ours, Paper
 Way = Literal["remove", "add"]
 WAYS: tuple[Way, ...] = get_args(Way)
 
-# The paper's sizes of D', the rows that come or go, as shares of all; the least is a single row.
-SIZES = {"1": 0.0, "0.1%": 0.001, "0.5%": 0.005, "1%": 0.01}
+# The paper's sizes of D', the rows that come or go, as shares of all.
+ONE_ROW = "1 row"
+SIZES = {ONE_ROW: 0.0, "0.1%": 0.001, "0.5%": 0.005, "1%": 0.01}
 
 Rule = Mapping[str, Any]  # parameters of the estimator that say when a split still passes
 RULES: dict[str, Rule] = {kind.name: kind.parameters for kind in (Ours, Paper)}

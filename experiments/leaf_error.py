@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.markdown import in_percent, table
 from benchmarks.updates.timing import rows_of
 from datasets import paper
-from experiments.draws import RULES, TITLES, WAYS, Draws, Rule, Way
+from experiments.draws import RULES, SIZES, TITLES, WAYS, Draws, Rule, Way
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
 from experiments.updated import before_and_after, each_way_and_size
@@ -20,15 +20,7 @@ from graftboost.plotting import legend, lines, panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SIZES = {
-    "1 row": 0.0,
-    "0.1%": 0.001,
-    "0.5%": 0.005,
-    "1%": 0.01,
-    "10%": 0.1,
-    "50%": 0.5,
-    "80%": 0.8,
-}
+ALL_SIZES = {**SIZES, "10%": 0.1, "50%": 0.5, "80%": 0.8}
 KEPT = "kept"  # trees keep their structure, so every row keeps its old gradients
 ALL_RULES: dict[str, Rule] = {**RULES, KEPT: {"tolerance_rule": "regret", "tolerance": np.inf}}
 ALL_TITLES = {**TITLES, KEPT: "no node retrained"}
@@ -65,12 +57,12 @@ PAPER: dict[tuple[str, Way], tuple[float, ...]] = {
 
 def cases(scale: Scale) -> Iterator[Case]:
     """Each data set, each way, each size."""
-    yield from each_way_and_size(DATA[scale], SIZES, _measure)
+    yield from each_way_and_size(DATA[scale], ALL_SIZES, _measure)
 
 
 def _measure(name: str, max_rows: int | None, way: Way, size: str, n_draws: int) -> Values:
     draws = Draws(paper.load(name, max_rows=max_rows))
-    n_rows = rows_of(SIZES[size], len(draws.data.y_train))
+    n_rows = rows_of(ALL_SIZES[size], len(draws.data.y_train))
     found: dict[str, list[float]] = {}
     for seed in range(n_draws):
         drawn = draws.draw(n_rows, seed)
@@ -86,7 +78,7 @@ def _measure(name: str, max_rows: int | None, way: Way, size: str, n_draws: int)
 
 
 def _line(results: Results, name: str, way: Way, who: str) -> list[float | None]:
-    found = [results.find(data=name, way=way, size=size) for size in SIZES]
+    found = [results.find(data=name, way=way, size=size) for size in ALL_SIZES]
     return [None if values is None else values.get(who) for values in found]
 
 
@@ -104,7 +96,7 @@ def tables(results: Results) -> str:
             papers = PAPER.get((name, way))
             if papers:
                 rows.append([name, way, "the paper", *(f"{value:.2f}%" for value in papers)])
-    return table(["data set", "way", "", *SIZES], rows)
+    return table(["data set", "way", "", *ALL_SIZES], rows)
 
 
 def draw(results: Results) -> Figure:
@@ -119,7 +111,9 @@ def draw(results: Results) -> Figure:
         if (name, way) in PAPER:
             series["the paper"] = PAPER[name, way]
         series["left alone"] = _numbers(_line(results, name, way, "left alone"))
-        lines(axis, [size.replace(" row", "") for size in SIZES], series, controls=["left alone"])
+        lines(
+            axis, [size.replace(" row", "") for size in ALL_SIZES], series, controls=["left alone"]
+        )
         axis.set_title(f"{name}, {'removed' if way == 'remove' else 'added'}")
         axis.set_ylim(bottom=0)
         if i % 4 == 0:

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.markdown import in_percent, table
 from benchmarks.updates.timing import rows_of
 from datasets import paper
-from experiments.draws import RULES, TITLES, WAYS, Draws, Way
+from experiments.draws import ONE_ROW, RULES, TITLES, WAYS, Draws, Way
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
 from experiments.updated import before_and_after, each_way_and_size
@@ -21,7 +21,7 @@ from graftboost.plotting import bars, legend, panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SIZES = {"1 row": 0.0, "0.1%": 0.001}
+SIZES = {ONE_ROW: 0.0, "0.1%": 0.001}
 CONTROLS = ("left alone", "other rows", "other seeds")
 MEASURES = ("C2W", "W2C", "W2W", "phi")
 

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.markdown import in_percent, table
 from benchmarks.updates.timing import rows_of
 from datasets import paper
-from experiments.draws import WAYS, Draws, Way
+from experiments.draws import SIZES, WAYS, Draws, Way
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
 from experiments.updated import each_way_and_size
@@ -20,7 +20,6 @@ from graftboost.plotting import legend, lines, panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SIZES = {"1 row": 0.0, "0.1%": 0.001, "0.5%": 0.005, "1%": 0.01}
 STRETCH = 5  # iterations that one point of the picture stands for
 
 # Data sets, how many of their rows are used (None for all), and how often rows are drawn.

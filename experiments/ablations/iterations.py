@@ -277,7 +277,7 @@ def draw(results: Results) -> Figure:
         ("test error, trained,\nper cent", of_ours(OURS, "error", 100), False),
         ("test error, 1% removed,\nper cent", of_ours("remove 1%", "error", 100), False),
         ("training, seconds", of_ours(OURS, "seconds"), True),
-        ("one row removed, seconds", of_ours("remove 1", "seconds"), True),
+        ("one row removed, seconds", of_ours("remove 1 row", "seconds"), True),
         ("attack, backdoor added,\nper cent", attack(STAGES[2]), False),
         ("attack, backdoor removed,\nper cent", attack(STAGES[3]), False),
     )

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from datasets import paper
 from datasets.paper import SETS
+from experiments.draws import SIZES
 from experiments.experiment import Case, Experiment, Scale, Values
-from experiments.test_error.measuring import PEERS, SHARES, Errors, installed
+from experiments.test_error.measuring import PEERS, Errors, installed
 from experiments.test_error.showing import draw, goals, remark, tables
 
 SPLITS, QUICK_SPLITS = 5, 2
@@ -34,7 +35,7 @@ def _measure(name: str, split: int, scale: Scale) -> Values:
     if name in LARGE and split > 0:
         return {**values, "trained": errors.trained(())}
     values["trained"] = errors.trained(peers)
-    values["updated"] = errors.updated(SHARES)
+    values["updated"] = errors.updated(SIZES)
     return values
 
 

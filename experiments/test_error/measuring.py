@@ -17,7 +17,6 @@ from datasets import Dataset
 from experiments.contenders.ours import Ours, Paper
 from experiments.experiment import Values
 
-SHARES = {"1 row": 0.0, "0.1%": 0.001, "0.5%": 0.005, "1%": 0.01}  # of the rows to train on
 MOST = "1%"
 WAYS = ("add", "remove")
 RULES: dict[str, Mapping[str, Any]] = {kind.name: kind.parameters for kind in (Ours, Paper)}

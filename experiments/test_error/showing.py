@@ -12,9 +12,10 @@ from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
 from benchmarks.markdown import table
 from datasets.paper import SETS
 from experiments.contenders.ours import Ours, Paper, Untouched
+from experiments.draws import SIZES
 from experiments.results import Results
 from experiments.test_error import paper_figures
-from experiments.test_error.measuring import MOST, PEERS, REFITTED, SHARES, VARIANTS, WAYS
+from experiments.test_error.measuring import MOST, PEERS, REFITTED, VARIANTS, WAYS
 from graftboost import plotting
 
 if TYPE_CHECKING:
@@ -132,12 +133,12 @@ def _updated_table(results: Results) -> str:
     for name in _names(results):
         for way in WAYS:
             cells = [_title(name), way]
-            for share in SHARES:
+            for share in SIZES:
                 found = updated_errors(results, name, way, share, OURS)
                 figure = _digits(paper_figures.updated(way, share, name))
                 cells.append(f"{_mean(found)}{_refitted(results, name, way, share)} ({figure})")
             rows.append(cells)
-    return table(["data set", "way", *SHARES], rows)
+    return table(["data set", "way", *SIZES], rows)
 
 
 def _refitted(results: Results, name: str, way: str, share: str) -> str:
@@ -219,7 +220,7 @@ def draw(results: Results) -> Figure:
 
 def _places() -> list[tuple[str, str]]:
     """Updates along the axis, with a place left empty between the two ways."""
-    adding, removing = ([(way, share) for share in SHARES] for way in WAYS)
+    adding, removing = ([(way, share) for share in SIZES] for way in WAYS)
     return [*adding, ("", ""), *removing]
 
 

@@ -17,7 +17,7 @@ from benchmarks.updates.timing import rows_of
 from datasets import Dataset, paper
 from experiments.contenders import CONTENDERS, Contender
 from experiments.contenders.ours import Ours, Paper, Predecessor
-from experiments.draws import SIZES, WAYS, Way
+from experiments.draws import ONE_ROW, SIZES, WAYS, Way
 from experiments.experiment import Case, Scale, Values
 from graftboost.audit.ratio import ratio_of_sums
 
@@ -138,7 +138,7 @@ class Updates:
         return values
 
     def _measure(self, size: str) -> dict[str, Sample]:
-        if size == "1":
+        if size == ONE_ROW:
             draws = [self._singles[i : i + 1] for i in range(len(self._singles))]
         else:
             n_rows = rows_of(SIZES[size], len(self.data.y_train))

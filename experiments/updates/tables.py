@@ -13,7 +13,7 @@ from datasets import paper
 from experiments.contenders import CONTENDERS
 from experiments.contenders.ours import Ours, Predecessor
 from experiments.data_sets import starred
-from experiments.draws import SIZES, WAYS, Way
+from experiments.draws import ONE_ROW, SIZES, WAYS, Way
 from experiments.results import Results
 from experiments.updates.measuring import JUDGED, NEW_LEAVES, RETRAINED, RULES
 from experiments.updates.paper_figures import PAPER, Figures
@@ -62,7 +62,7 @@ def _seconds_table(results: Results, way: Way) -> str:
             rows.append(
                 [
                     starred(name),
-                    f"{size} ({ours['rows']})" if size != "1" else size,
+                    f"{size} ({ours['rows']})" if size != ONE_ROW else size,
                     f"**{in_seconds(median(ours['seconds']))}** ({in_seconds(theirs.ours)})",
                     f"{ours['refits']} of {len(ours['seconds'])}",
                     *(
@@ -165,7 +165,7 @@ def _against_lightgbm(results: Results, way: Way) -> str:
         ]
         if pairs:
             ours, theirs = (geometric_mean(column) for column in zip(*pairs, strict=True))
-            what = "one row" if size == "1" else size
+            what = "one row" if size == ONE_ROW else size
             parts.append(f"{fold(ours)} the time of {what} (the paper's: {fold(theirs)})")
     if not parts:
         return ""

@@ -117,13 +117,7 @@ def lines(
         axis.set_xticks(places, [str(value) for value in x])
 
 
-def bars(
-    axis: Axes,
-    groups: Sequence[str],
-    series: Mapping[str, Sequence[float]],
-    *,
-    errors: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
-) -> None:
+def bars(axis: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float]]) -> None:
     """Draw groups of bars, one bar in each group for every series.
 
     Parameters
@@ -134,22 +128,11 @@ def bars(
         Names of the groups, along the axis.
     series : mapping of str to sequence of float
         Heights in each group, by name in the legend; NaN leaves a bar out.
-    errors : mapping of str to pair of sequences, default=None
-        How far an interval reaches below and above each bar.
     """
     width = 0.8 / max(1, len(series))
     for i, (name, values) in enumerate(series.items()):
         places = [g + (i - (len(series) - 1) / 2) * width for g in range(len(groups))]
-        reach = errors.get(name) if errors else None
-        axis.bar(
-            places,
-            values,
-            width=0.92 * width,
-            label=name,
-            color=COLOURS[i % len(COLOURS)],
-            yerr=reach,
-            error_kw={"elinewidth": 1, "capsize": 2},
-        )
+        axis.bar(places, values, width=0.92 * width, label=name, color=COLOURS[i % len(COLOURS)])
     longest = max((len(group) for group in groups), default=0) + 1
     turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
     fits = longest * len(groups) <= LETTERS * _width(axis)

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.libraries import LIBRARIES
 from benchmarks.settings import Settings
 from datasets import Task
-from experiments.contenders import NAMES, Contender, contenders_for
+from experiments.contenders import CONTENDERS, NAMES, Contender
 
 SETTINGS = Settings(leaves=8, iterations=15, min_rows=5, threads=1)
 N_ROWS, N_CLASSES = 400, 3
@@ -27,10 +26,10 @@ def _rows(task: Task, seed: int = 0) -> tuple[Any, Any]:
 
 
 def _new(name: str, task: Task = "classification") -> Contender:
-    there, skipped = contenders_for(task, SETTINGS, [name])
-    if skipped:
-        pytest.skip(f"{name} is not installed")
-    return there[0]
+    kind = CONTENDERS[name]
+    if not kind.available():
+        pytest.skip(f"{kind.library.title} is not installed")
+    return kind(task, SETTINGS)
 
 
 def _error(contender: Contender, X: Any, y: Any) -> float:
@@ -161,21 +160,6 @@ def test_sisa_forgets_what_a_training_from_scratch_never_saw() -> None:
     updated = contender.predict(X)
     contender.retrain()
     np.testing.assert_array_equal(contender.predict(X), updated)
-
-
-def test_a_missing_library_is_skipped_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    for library in LIBRARIES.values():  # whatever is installed here
-        here = library.name != "lightgbm"
-        monkeypatch.setattr(library, "available", lambda here=here: here)
-    there, skipped = contenders_for("classification", SETTINGS)
-    assert skipped == ["LightGBM"]
-    gone = {"lightgbm", "lightgbm-refit", "sisa"}
-    assert [contender.name for contender in there] == [name for name in NAMES if name not in gone]
-
-
-def test_a_name_that_is_none_says_so() -> None:
-    with pytest.raises(ValueError, match="'lgbm', which is no contender"):
-        contenders_for("classification", SETTINGS, ["lgbm"])
 
 
 def test_a_row_is_removed_once() -> None:

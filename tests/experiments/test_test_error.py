@@ -9,9 +9,10 @@ from benchmarks.libraries import Library
 from benchmarks.settings import Settings
 from datasets import Dataset, paper
 from experiments import test_error
+from experiments.draws import SIZES
 from experiments.results import Done, Results
 from experiments.test_error import paper_figures, showing
-from experiments.test_error.measuring import SHARES, WAYS, Errors
+from experiments.test_error.measuring import WAYS, Errors
 
 pytest.importorskip("matplotlib")
 
@@ -28,10 +29,10 @@ def errors(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> Errors:
 
 
 def test_controls_of_one_way_are_those_of_the_other(errors: Errors) -> None:
-    found = errors.updated(SHARES)
+    found = errors.updated(SIZES)
     trained = errors.trained(())
     assert trained.keys() == {"graftboost", "half", "few"}
-    for share in SHARES:
+    for share in SIZES:
         adding, removing = found["add"][share], found["remove"][share]
         assert adding.pop("refitted") in (False, True)
         assert removing.pop("refitted") in (False, True)
@@ -54,7 +55,7 @@ def test_squared_errors_are_in_the_papers_order_of_size() -> None:
     for name, most in {"abalone": 0.0133, "wine_quality": 0.0212}.items():
         assert 0.3 * most < (paper_figures.trained("graftboost", name) or 0) < most
         for way in WAYS:
-            for share in SHARES:
+            for share in SIZES:
                 assert 0.3 * most < paper_figures.updated(way, share, name) < most
 
 
@@ -63,7 +64,7 @@ def _results(errors: dict[str, list[float]]) -> Results:
     for name, found in errors.items():
         for split, error in enumerate(found):
             each = {"graftboost": error, "paper": error, "untouched": error, "retrained": error}
-            of_shares = {share: {**each, "refitted": share == "1%"} for share in SHARES}
+            of_shares = {share: {**each, "refitted": share == "1%"} for share in SIZES}
             updated = dict.fromkeys(WAYS, of_shares)
             trained = {"graftboost": error, "half": error, "few": error, "lightgbm": error}
             values = {"n_test": 1000, "trained": trained, "updated": updated, "skipped": []}

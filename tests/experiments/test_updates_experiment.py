@@ -124,7 +124,7 @@ def test_stand_ins_are_marked_and_not_in_means_beside_the_papers() -> None:
 
 def test_what_is_slower_is_named() -> None:
     said = EXPERIMENT.remark(_measured({"adult": 4.0, "letter": 0.5}))
-    assert "slower than LightGBM's retrain on Letter (removing 1, 0.5x)" in said
+    assert "slower than LightGBM's retrain on Letter (removing 1 row, 0.5x)" in said
 
 
 def test_rows_to_add_are_not_trained_on(made: None) -> None:

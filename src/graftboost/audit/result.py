@@ -29,10 +29,8 @@ class Chart:
         Heights, by name.
     x_label, y_label : str
         What the axes say.
-    spread : mapping of str to pair of sequences
-        Lower and upper end of an interval around each height.
-    marks : mapping of str to float
-        Heights at which a dashed line runs across, by name.
+    bands : mapping of str to pair of sequences
+        Lower and upper end of a band around a line.
     """
 
     kind: Literal["bars", "lines"]
@@ -40,27 +38,17 @@ class Chart:
     series: Mapping[str, Sequence[float]]
     x_label: str = ""
     y_label: str = ""
-    spread: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
-    marks: Mapping[str, float] = field(default_factory=dict)
+    bands: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
 
     def draw(self, axis: Axes) -> None:
         """Draw it on these axes."""
         if self.kind == "lines":
-            plotting.lines(axis, self.x, self.series, bands=self.spread)
+            plotting.lines(axis, self.x, self.series, bands=self.bands)
         else:
-            reach = {
-                name: (
-                    [v - low for v, low in zip(self.series[name], ends[0], strict=True)],
-                    [high - v for v, high in zip(self.series[name], ends[1], strict=True)],
-                )
-                for name, ends in self.spread.items()
-            }
-            plotting.bars(axis, [str(group) for group in self.x], self.series, errors=reach)
-        for name, height in self.marks.items():
-            axis.axhline(height, label=name, **plotting.CONTROL)
+            plotting.bars(axis, [str(group) for group in self.x], self.series)
         axis.set_xlabel(self.x_label)
         axis.set_ylabel(self.y_label)
-        if len(self.series) + len(self.marks) > 1:
+        if len(self.series) > 1:
             low, high = axis.get_ylim()
             axis.set_ylim(low, high + 0.25 * (high - low))  # room for the names
             axis.legend(loc="upper center", ncols=3, fontsize=8, frameon=False)

@@ -80,7 +80,7 @@ def split_shift(
             {"mean place": means},
             x_label="iteration",
             y_label="better candidates",
-            spread={
+            bands={
                 "mean place": (
                     [m - s for m, s in zip(means, spread, strict=True)],
                     [m + s for m, s in zip(means, spread, strict=True)],
