@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -22,7 +23,8 @@ inline void wipe(void* memory, std::size_t n_bytes) {
   __asm__ __volatile__("" : : "r"(memory) : "memory");
 }
 
-// Owns its memory. Elements past what was written are indeterminate.
+// Owns its memory, or has it lent by somebody who keeps it as long as it is referred to: a model that is
+// read from a file works on the file's own pages. Elements past what was written are indeterminate.
 //
 // Growing leaves no copy of the elements behind: a row that is removed later is to be nowhere. Large
 // arrays grow through realloc, which moves their pages, not bytes: adding a row to a model of gigabytes
@@ -34,6 +36,9 @@ class Array {
  public:
   Array() = default;
   explicit Array(std::size_t size) { resize(size); }
+  // Lent: there is room for `capacity` elements, of which `size` are there.
+  Array(T* data, std::size_t size, std::size_t capacity, std::shared_ptr<const void> lender)
+      : data_(data), size_(size), capacity_(capacity), lender_(std::move(lender)) {}
   Array(const Array& other) {
     resize(other.size_);
     if (size_ != 0) std::memcpy(data_, other.data_, size_ * sizeof(T));
@@ -43,12 +48,15 @@ class Array {
     swap(other);
     return *this;
   }
-  ~Array() { std::free(data_); }
+  ~Array() {
+    if (!lender_) std::free(data_);
+  }
 
   void swap(Array& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     std::swap(capacity_, other.capacity_);
+    lender_.swap(other.lender_);
   }
 
   // Grows in place by an eighth at least once it has been filled, so that appending is cheap.
@@ -101,21 +109,23 @@ class Array {
 
   T* moved(std::size_t capacity) {
     if (capacity > PTRDIFF_MAX / sizeof(T)) throw std::bad_alloc();
-    const bool mapped = capacity_ * sizeof(T) >= least_mapped_bytes;
+    const bool mapped = !lender_ && capacity_ * sizeof(T) >= least_mapped_bytes;
     void* to = mapped ? std::realloc(static_cast<void*>(data_), capacity * sizeof(T))
                       : std::malloc(capacity * sizeof(T));
     if (to == nullptr) throw std::bad_alloc();
     if (!mapped && data_ != nullptr) {
       std::memcpy(to, data_, size_ * sizeof(T));
       graftboost::wipe(data_, size_ * sizeof(T));
-      std::free(data_);
+      if (!lender_) std::free(data_);
     }
+    lender_.reset();
     return static_cast<T*>(to);
   }
 
   T* data_ = nullptr;
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;
+  std::shared_ptr<const void> lender_;  // none: the memory is its own
 };
 
 }  // namespace graftboost

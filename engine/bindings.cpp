@@ -12,9 +12,9 @@
 #include <chrono>
 #include <cmath>
 
-#include "archive.hpp"
 #include "forest.hpp"
 #include "inspecting.hpp"
+#include "parts.hpp"
 #include "refresh.hpp"
 #include "update.hpp"
 
@@ -181,7 +181,15 @@ auto column(const std::vector<Item>& items, Of&& of) {
   return to_numpy(std::move(values));
 }
 
+// To be called before the rows or the states of a forest are used.
+void look_first(const gb::Forest& forest) {
+  if (!forest.first_look) return;
+  forest.first_look();
+  forest.first_look = nullptr;
+}
+
 nb::dict describe_tree(gb::Forest& forest, std::size_t t) {
+  look_first(forest);
   const std::vector<gb::Node> nodes = at_rest(forest, [&] {
     gb::restore_sums(forest, 1);
     return t < forest.trees.size() ? forest.trees[t].nodes : std::vector<gb::Node>{};
@@ -205,6 +213,7 @@ nb::dict describe_tree(gb::Forest& forest, std::size_t t) {
 }
 
 const gb::TreeState& state_of(const gb::Forest& forest, std::size_t t) {
+  look_first(forest);
   if (t >= forest.states.size())
     throw nb::index_error("t: there is no such tree, or the model is not updatable");
   return forest.states[t];
@@ -230,6 +239,7 @@ nb::dict describe_splits(const gb::Forest& forest, std::size_t t) {
 }
 
 nb::tuple held_rows(gb::Forest& forest, const Integers& row_ids) {
+  look_first(forest);
   const std::span<const gb::RowId> ids(row_ids.data(), row_ids.size());
   gb::HeldRows held = at_rest(forest, [&] { return gb::held_rows(forest, ids); });
   return nb::make_tuple(
@@ -245,6 +255,7 @@ gb::UpdateCounts update(gb::Forest& forest, const std::optional<Table>& x,
                         const std::string& rule, double tolerance, std::int64_t places,
                         int n_threads, const std::string& removed_argument) {
   if (!forest.params.updatable) throw nb::value_error("the model is not updatable");
+  look_first(forest);
   const gb::ToleranceRule the_rule{
       rule == "rank" ? gb::ToleranceRule::Kind::rank : gb::ToleranceRule::Kind::regret, tolerance,
       places};
@@ -262,9 +273,149 @@ gb::UpdateCounts update(gb::Forest& forest, const std::optional<Table>& x,
   return x && x->dtype() == nb::dtype<float>() ? run(float{}) : run(double{});
 }
 
-nb::bytes to_bytes(gb::ByteWriter&& writer) {
-  const std::string bytes = writer.take();
-  return nb::bytes(bytes.data(), bytes.size());
+// --- parts ---------------------------------------------------------------------------------------
+
+constexpr std::array<std::pair<gb::Number, nb::dlpack::dtype (*)()>, 7> dtypes{{
+    {gb::Number::u8, [] { return nb::dtype<std::uint8_t>(); }},
+    {gb::Number::u16, [] { return nb::dtype<std::uint16_t>(); }},
+    {gb::Number::u32, [] { return nb::dtype<std::uint32_t>(); }},
+    {gb::Number::u64, [] { return nb::dtype<std::uint64_t>(); }},
+    {gb::Number::i32, [] { return nb::dtype<std::int32_t>(); }},
+    {gb::Number::i64, [] { return nb::dtype<std::int64_t>(); }},
+    {gb::Number::f64, [] { return nb::dtype<double>(); }},
+}};
+
+nb::dlpack::dtype dtype_of(gb::Number number) {
+  const auto is = [&](const auto& pair) { return pair.first == number; };
+  return std::find_if(dtypes.begin(), dtypes.end(), is)->second();
+}
+gb::Number number_of(const std::string& name, nb::dlpack::dtype dtype) {
+  for (const auto& [number, of] : dtypes) {
+    if (of() == dtype) return number;
+  }
+  throw nb::value_error((name + " has numbers of a kind that no part has").c_str());
+}
+
+constexpr std::array<const char*, 3> loss_names{"logistic", "softmax", "squared"};
+
+nb::dict describe_summary(const gb::Summary& s) {
+  nb::dict d;
+  d["loss"] = loss_names[static_cast<std::size_t>(s.loss.kind)];
+  d["n_classes"] = s.loss.n_classes;
+  d["centre"] = s.loss.centre;
+  d["scale"] = s.loss.scale;
+  d["weight_unit"] = s.loss.weight_unit;
+  d["least_hessian"] = s.loss.least_hessian;
+  d["n_estimators"] = s.params.n_estimators;
+  d["learning_rate"] = s.params.learning_rate;
+  d["max_leaf_nodes"] = s.params.max_leaf_nodes;
+  d["min_samples_leaf"] = s.params.min_samples_leaf;
+  d["l2_regularization"] = s.params.l2_regularization;
+  d["subsample"] = s.params.subsample;
+  d["seed"] = s.params.seed;
+  d["updatable"] = s.params.updatable;
+  d["noise"] = s.noise;
+  d["n_rows"] = s.n_rows;
+  d["room"] = s.room;
+  d["n_entries"] = s.n_entries;
+  d["packed"] = s.packed;
+  return d;
+}
+
+gb::Summary read_summary(const nb::dict& d) {
+  const auto get = [&]<class T>(const char* name, T& value) {
+    if (!d.contains(name)) throw nb::value_error((std::string(name) + " is missing").c_str());
+    try {
+      value = nb::cast<T>(d[name]);
+    } catch (const nb::cast_error&) {
+      throw nb::value_error((std::string(name) + " has a value of the wrong kind").c_str());
+    }
+  };
+  gb::Summary s;
+  std::string loss;
+  get("loss", loss);
+  s.loss.kind = loss_kind(loss);
+  get("n_classes", s.loss.n_classes);
+  get("centre", s.loss.centre);
+  get("scale", s.loss.scale);
+  get("weight_unit", s.loss.weight_unit);
+  get("least_hessian", s.loss.least_hessian);
+  get("n_estimators", s.params.n_estimators);
+  get("learning_rate", s.params.learning_rate);
+  get("max_leaf_nodes", s.params.max_leaf_nodes);
+  get("min_samples_leaf", s.params.min_samples_leaf);
+  get("l2_regularization", s.params.l2_regularization);
+  get("subsample", s.params.subsample);
+  get("seed", s.params.seed);
+  get("updatable", s.params.updatable);
+  get("noise", s.noise);
+  get("n_rows", s.n_rows);
+  get("room", s.room);
+  get("n_entries", s.n_entries);
+  get("packed", s.packed);
+  return s;
+}
+
+// (name, elements from one piece to the next, pieces), without copying what is large: to be used up
+// before the forest changes.
+nb::list describe_parts(const nb::object& self, bool state, bool room) {
+  const auto& forest = nb::cast<const gb::Forest&>(self);
+  if (state) look_first(forest);
+  nb::list described;
+  for (gb::Part& part : at_rest(forest, [&] { return gb::parts_of(forest, state, room); })) {
+    nb::object owner = self;
+    if (part.made) {
+      auto* made = new std::shared_ptr<const void>(std::move(part.made));
+      owner = nb::capsule(
+          made, [](void* p) noexcept { delete static_cast<std::shared_ptr<const void>*>(p); });
+    }
+    nb::list pieces;
+    for (const void* piece : part.pieces) {
+      pieces.append(nb::ndarray<nb::numpy, nb::ro>(piece, 1, &part.length, owner, nullptr,
+                                                   dtype_of(part.number)));
+    }
+    described.append(nb::make_tuple(part.name, part.distance, pieces));
+  }
+  return described;
+}
+
+// Python's object lives until nobody needs it, and is let go of with the interpreter's lock.
+std::shared_ptr<const void> keep(nb::object object) {
+  return {new nb::object(std::move(object)), [](const void* p) {
+            nb::gil_scoped_acquire gil;
+            delete static_cast<const nb::object*>(p);
+          }};
+}
+
+using Values = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+std::unique_ptr<gb::Forest> put_together(const nb::dict& summary, const nb::dict& parts,
+                                         const nb::object& verify, bool thorough) {
+  gb::GivenParts given;
+  for (const auto& [key, value] : parts) {
+    const auto name = nb::cast<std::string>(key);
+    Values values;
+    if (!nb::try_cast(value, values))
+      throw nb::value_error((name + " is not an array of one dimension").c_str());
+    given[name] = {number_of(name, values.dtype()), values.data(), values.size()};
+  }
+  const std::shared_ptr<const void> lender = keep(nb::dict(parts));
+  std::unique_ptr<gb::Forest> made = gb::put_together(read_summary(summary), given, lender);
+  if (made->states.empty()) return made;
+  // What is verified first is held by the forest, and the forest by nothing of it.
+  made->first_look = [forest = made.get(), verify = keep(verify), thorough] {
+    nb::gil_scoped_acquire gil;
+    const auto& call = *static_cast<const nb::object*>(verify.get());
+    if (!call.is_none()) call();
+    std::optional<std::string> flaw;
+    {
+      nb::gil_scoped_release release;
+      std::lock_guard lock(forest->change_lock);
+      flaw = gb::find_flaw(*forest, thorough, 2);
+    }
+    if (flaw) throw std::invalid_argument(*flaw);
+  };
+  return made;
 }
 
 }  // namespace
@@ -296,21 +447,7 @@ NB_MODULE(_engine, m) {
             });
             return to_numpy<gb::Code, 2>(std::move(codes), {x.shape(0), x.shape(1)});
           },
-          "X"_a, "The code of every cell: 0 is missing, intervals and categories follow.")
-      .def("__getstate__",
-           [](const gb::BinMap& b) {
-             std::vector<gb::Feature> features;
-             for (std::size_t f = 0; f < b.n_features(); ++f) features.push_back(b[f]);
-             gb::ByteWriter writer;
-             archive(writer, features);
-             return to_bytes(std::move(writer));
-           })
-      .def("__setstate__", [](gb::BinMap& b, const nb::bytes& state) {
-        gb::ByteReader reader(state.c_str(), state.size());
-        std::vector<gb::Feature> features;
-        archive(reader, features);
-        new (&b) gb::BinMap(std::move(features));
-      });
+          "X"_a, "The code of every cell: 0 is missing, intervals and categories follow.");
 
   nb::class_<gb::UpdateCounts>(m, "UpdateCounts", "What an update did.")
       .def_ro("refitted", &gb::UpdateCounts::refitted)
@@ -369,6 +506,7 @@ NB_MODULE(_engine, m) {
           "trees_per_iteration",
           [](const gb::Forest& f) { return at_rest(f, [&] { return f.trees_per_iteration(); }); })
       .def_prop_ro("updatable", [](const gb::Forest& f) { return f.params.updatable; })
+      .def_prop_ro("seed", [](const gb::Forest& f) { return f.params.seed; })
       .def_prop_ro(
           "base_scores",
           [](const gb::Forest& f) { return to_numpy(at_rest(f, [&] { return f.base_scores; })); },
@@ -397,6 +535,7 @@ NB_MODULE(_engine, m) {
       .def(
           "check_state",
           [](const gb::Forest& f, int n_threads) {
+            look_first(f);
             const auto fault = at_rest(f, [&] { return f.find_fault(n_threads); });
             if (fault)
               throw std::runtime_error("the state of the model is not that of its rows: " + *fault);
@@ -410,6 +549,7 @@ NB_MODULE(_engine, m) {
       .def(
           "refit",
           [](gb::Forest& f, int n_threads) {
+            look_first(f);
             nb::gil_scoped_release release;
             std::lock_guard lock(f.change_lock);
             f.refit(n_threads);
@@ -420,6 +560,7 @@ NB_MODULE(_engine, m) {
           "refresh",
           [](gb::Forest& f, int n_threads) {
             if (!f.params.updatable) throw nb::value_error("the model is not updatable");
+            look_first(f);
             nb::gil_scoped_release release;
             std::lock_guard lock(f.change_lock);
             gb::refresh(f, n_threads);
@@ -450,27 +591,22 @@ NB_MODULE(_engine, m) {
       .def(
           "__deepcopy__",
           [](const gb::Forest& f, const nb::object&) {
+            look_first(f);
             return at_rest(f, [&] { return f.copy(); });
           },
           "memo"_a)
-      .def("__getstate__",
-           [](gb::Forest& f) {
-             gb::ByteWriter writer;
-             at_rest(f, [&] { archive(writer, f); });
-             return nb::make_tuple(nb::cast(std::const_pointer_cast<gb::BinMap>(f.bins)),
-                                   to_bytes(std::move(writer)));
-           })
-      .def("__setstate__",
-           [](gb::Forest& f, const std::tuple<std::shared_ptr<gb::BinMap>, nb::bytes>& state) {
-             new (&f) gb::Forest();
-             f.bins = std::get<0>(state);
-             const nb::bytes& bytes = std::get<1>(state);
-             gb::ByteReader reader(bytes.c_str(), bytes.size());
-             try {
-               archive(reader, f);
-             } catch (...) {
-               f.~Forest();
-               throw;
-             }
-           });
+      .def(
+          "summary",
+          [](const gb::Forest& f, bool state, bool room) {
+            return describe_summary(at_rest(f, [&] { return gb::summary_of(f, state, room); }));
+          },
+          "state"_a, "room"_a, "What there is to know of a model besides its parts.")
+      .def("parts", &describe_parts, "state"_a, "room"_a,
+           "Its arrays: name, elements from one piece to the next, pieces. Without state, those "
+           "that "
+           "predictions need.")
+      .def_static(
+          "put_together", &put_together, "summary"_a, "parts"_a, "verify"_a.none(), "thorough"_a,
+          "A model from its summary and parts, which it works on in place. What the state "
+          "holds is looked at before it is used for the first time, after a call of verify.");
 }

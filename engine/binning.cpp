@@ -145,18 +145,6 @@ Boundaries draw_candidates(const Boundaries& all, std::size_t limit, std::uint64
   return drawn;
 }
 
-std::vector<float> single_edges(const std::vector<double>& edges) {
-  std::vector<float> singles;
-  for (const double edge : edges) {
-    auto single = static_cast<float>(edge);
-    if (static_cast<double>(single) > edge) {
-      single = std::nextafter(single, -std::numeric_limits<float>::infinity());
-    }
-    singles.push_back(single);
-  }
-  return singles;
-}
-
 std::vector<std::size_t> sampled_rows(std::size_t n_rows, std::span<const RowId> ids,
                                       std::uint64_t seed) {
   std::vector<std::size_t> rows;
@@ -278,6 +266,18 @@ class Fitter {
 };
 
 }  // namespace
+
+std::vector<float> single_edges(const std::vector<double>& edges) {
+  std::vector<float> singles;
+  for (const double edge : edges) {
+    auto single = static_cast<float>(edge);
+    if (static_cast<double>(single) > edge) {
+      single = std::nextafter(single, -std::numeric_limits<float>::infinity());
+    }
+    singles.push_back(single);
+  }
+  return singles;
+}
 
 Code Feature::code(double value) const {
   if (std::isnan(value)) return missing_code;

@@ -66,6 +66,9 @@ class BinMap {
   std::vector<Feature> features_;
 };
 
+// The largest float not above each edge.
+std::vector<float> single_edges(const std::vector<double>& edges);
+
 // The shortest decimal well inside (low, high); `low` itself when the two are neighbours.
 double edge_between(double low, double high);
 

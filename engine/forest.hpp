@@ -125,6 +125,9 @@ class Forest {
   // Held while the forest changes. Predictions meanwhile go on with the last snapshot, if they have
   // made one, or wait; so they see the forest before or after, never between.
   mutable std::mutex change_lock;
+  // To be called, if there is one, before rows and states are used for the first time: they came from
+  // outside, and this throws if they are not sound.
+  mutable std::function<void()> first_look;
   // To be called at the end of a change, with the lock held.
   void forget_snapshot();
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from graftboost.row_ids import check_row_ids
 from graftboost.rows import (
     Rows,
     check_labels,
-    check_row_ids,
     check_weight,
     code_integers,
     draw_seed,

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from graftboost._version import __version__
 
 if TYPE_CHECKING:
-    from graftboost.estimators import GraftBoostClassifier, GraftBoostRegressor
+    from graftboost.estimators import GraftBoostClassifier, GraftBoostRegressor, load
 
-__all__ = ["GraftBoostClassifier", "GraftBoostRegressor", "__version__"]
+__all__ = ["GraftBoostClassifier", "GraftBoostRegressor", "__version__", "load"]
 
 
 def __getattr__(name: str) -> Any:

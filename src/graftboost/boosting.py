@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -11,18 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from graftboost import saving
 from graftboost._engine import BinMap, Forest
+from graftboost.categories import Categories
 from graftboost.data import Columns, check_bin_edges, read_table
 from graftboost.parameters import CONSTRAINTS
 from graftboost.progress import CallbackSupportMixin, OnIteration, Progress
-from graftboost.rows import (
-    Rows,
-    check_all_classes,
-    check_row_ids,
-    check_weight,
-    draw_seed,
-    share_dtype,
-)
+from graftboost.row_ids import check_row_ids
+from graftboost.rows import Rows, check_all_classes, check_weight, draw_seed, share_dtype
+from graftboost.saving import Saved
 from graftboost.threads import thread_count
 from graftboost.updating import Turn, Updatable
 
@@ -310,6 +308,79 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         """
         matrix = self._encode(X)
         return self._forest.apply(matrix, thread_count(self.n_jobs))
+
+    def save(self, path: str | os.PathLike[str], *, updatable: bool | None = None) -> None:
+        """Write the model to a file, from which `graftboost.load` reads it.
+
+        The file holds numbers and text only: whoever reads it runs nothing that is in it.
+
+        Parameters
+        ----------
+        path : path
+            Where. A file that is there is replaced when the new one is complete.
+        updatable : bool, default=None
+            Whether the model can be updated when it is read again. Without, it can if it can now;
+            False leaves out the rows and makes a small file, for predicting.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import graftboost
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = graftboost.GraftBoostClassifier(n_estimators=20).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/model.graft")
+        ...     again = graftboost.load(f"{folder}/model.graft")
+        >>> again.remove([17]).removed_ids
+        array([17])
+        """
+        check_is_fitted(self)
+        if updatable and not self._forest.updatable:
+            self._check_updatable()
+        state = self._forest.updatable if updatable is None else bool(updatable)
+        with self._turn.lock:
+            saving.save(path, self._saved(), state=state)
+
+    def _saved(self) -> Saved:
+        """Return all there is to the model."""
+        parameters = self.get_params(deep=False)
+        if isinstance(parameters["random_state"], np.random.RandomState):
+            parameters["random_state"] = self._forest.seed  # what fit drew from it
+        names = self._columns.names
+        return Saved(
+            type(self).__name__,
+            parameters,
+            None if names is None else names.tolist(),
+            [None if found is None else found.values for found in self._columns.categories],
+            getattr(self, "_classes", {}),
+            getattr(self, "_fitted_class_weights", None),
+            self._next_id,
+            self._forest,
+        )
+
+    @classmethod
+    def _restored(cls, saved: Saved) -> Self:
+        """Return the estimator that was saved."""
+        known = cls().get_params(deep=False)
+        unknown = [name for name in saved.parameters if name not in known]
+        if unknown:
+            raise ValueError(f"{cls.__name__} has no parameter {unknown[0]!r}")
+        model = cls(**saved.parameters)
+        model._validate_params()
+        names = saved.feature_names
+        categories = (None if found is None else Categories(found) for found in saved.categories)
+        model._columns = Columns(
+            None if names is None else np.array(names, dtype=object), tuple(categories)
+        )
+        model._forest = saved.forest
+        model._turn = Turn()
+        model._next_id = saved.next_id
+        model.n_features_in_ = len(saved.categories)
+        if saved.classes:
+            model._classes = saved.classes
+            model._fitted_class_weights = saved.class_weights
+        return model
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from graftboost import container, saving
 from graftboost.boosting import GraftBoost
 from graftboost.parameters import CONSTRAINTS, describe_parameters
 from graftboost.rows import (
@@ -357,3 +359,37 @@ class GraftBoostRegressor(RegressorMixin, GraftBoost):
         self, y: Any, n_rows: int
     ) -> tuple[NDArray[np.float64], list[int], None]:
         return check_target(y, n_rows), [], None
+
+
+def load(path: str | os.PathLike[str]) -> GraftBoostClassifier | GraftBoostRegressor:
+    """Read a model from a file that `save` wrote.
+
+    The file is mapped into memory: predicting reads no more of it than predicting needs. The rows
+    and what they recorded are read, and checked, when the model is first updated. The file itself
+    is never written to.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    GraftBoostClassifier or GraftBoostRegressor
+        The model.
+
+    Raises
+    ------
+    InvalidFileError
+        If it is no such file, or is damaged, or was written by a newer version.
+    """
+    return restored(saving.restore(found := container.load(path)), found.source)
+
+
+def restored(saved: saving.Saved, source: str) -> GraftBoostClassifier | GraftBoostRegressor:
+    """Return the estimator that was saved; `source` is what errors call the file."""
+    kinds = {kind.__name__: kind for kind in (GraftBoostClassifier, GraftBoostRegressor)}
+    try:
+        return kinds[saved.estimator]._restored(saved)
+    except (TypeError, ValueError) as error:
+        raise container.damaged(source, str(error)) from error

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from graftboost.rows import check_row_ids
+from graftboost.row_ids import check_row_ids
 from graftboost.threads import thread_count
 
 if TYPE_CHECKING:

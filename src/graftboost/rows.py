@@ -18,6 +18,8 @@ from sklearn.utils import assert_all_finite, check_array, check_random_state, co
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from graftboost.row_ids import check_length
+
 # Integers that span fewer values than this are told apart by a table instead of by sorting.
 TABLE_SPAN = 1 << 16
 
@@ -79,7 +81,7 @@ def check_target(y: Any, n_rows: int, argument: str = "y") -> NDArray[np.float64
             "first, or use a classifier."
         ) from error
     y = column_or_1d(y, warn=True)
-    _check_length(y, n_rows, argument)
+    check_length(y, n_rows, argument)
     return np.ascontiguousarray(y)
 
 
@@ -231,7 +233,7 @@ def check_weight(
             f"{argument} has shape {weight.shape}, but one number a row is expected: "
             f"shape ({n_rows},). Sample weights must be 1D."
         )
-    _check_length(weight, n_rows, argument)
+    check_length(weight, n_rows, argument)
     if (weight < 0).any():
         row = int(np.argmin(weight))
         raise ValueError(
@@ -260,44 +262,6 @@ def weigh_classes(
     labels = classes[codes.astype(np.intp)] if class_weight == "balanced" else classes
     weights = compute_class_weight(class_weight, classes=classes, y=labels)
     return check_weight(weights, len(classes), "class_weight")
-
-
-def check_row_ids(
-    row_ids: Any,
-    n_rows: int,
-    or_else: str = ", or leave row_ids out to have the rows numbered",
-    argument: str = "row_ids",
-) -> NDArray[np.int64] | None:
-    """Return the rows' ids, or None where they are to be numbered."""
-    if row_ids is None:
-        return None
-    ids = np.asarray(row_ids)
-    if ids.ndim == 2 and ids.shape[1] == 1:
-        ids = ids[:, 0]
-    if ids.ndim != 1:
-        raise ValueError(
-            f"{argument} has shape {ids.shape}, but one id a row is expected. "
-            f"Pass a flat list{or_else}."
-        )
-    _check_length(ids, n_rows, argument)
-    if ids.dtype.kind not in "iu":
-        raise ValueError(
-            f"{argument} has dtype {ids.dtype}, but ids are 64-bit integers. Convert them{or_else}."
-        )
-    if ids.dtype.kind == "u" and ids.max() > np.iinfo(np.int64).max:
-        raise ValueError(
-            f"{argument} holds {ids.max()}, which is too large: ids are 64-bit signed integers. "
-            f"Give smaller ones{or_else}."
-        )
-    ids = np.ascontiguousarray(ids, dtype=np.int64)
-    in_order = ids if (ids[1:] > ids[:-1]).all() else np.sort(ids)
-    twice = np.flatnonzero(in_order[1:] == in_order[:-1])
-    if len(twice):
-        raise ValueError(
-            f"{argument} holds {in_order[twice[0]]} more than once. An id names one row: make them "
-            f"unique{or_else}."
-        )
-    return ids
 
 
 def held_out(ids: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.bool_]:
@@ -346,7 +310,7 @@ def _read_labels(y: Any, n_rows: int, argument: str) -> NDArray[Any]:
         _check_missing(y, argument)
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name=argument)
-    _check_length(y, n_rows, argument)
+    check_length(y, n_rows, argument)
     return np.asarray(y)
 
 
@@ -366,12 +330,3 @@ def _holds_none(y: Any) -> bool:
     if isinstance(y, np.ndarray) and y.dtype != object:
         return False
     return any(value is None for value in np.asarray(y, dtype=object).ravel())
-
-
-def _check_length(values: NDArray[Any], n_rows: int, argument: str) -> None:
-    if len(values) != n_rows:
-        table = "X_val" if argument.endswith("_val") else "X"
-        raise ValueError(
-            f"{argument} has {len(values)} values, but {table} has {n_rows} rows. "
-            "Give one value for each row."
-        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -14,18 +13,16 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from graftboost.changes import AddedRows, Change, Rule
 from graftboost.data import Columns, read_table
 from graftboost.parameters import CONSTRAINTS
 from graftboost.report import UpdateReport
-from graftboost.rows import Rows, check_row_ids, check_weight
+from graftboost.row_ids import LARGEST_ID, NO_IDS, check_row_ids, ids_to_remove
+from graftboost.rows import Rows, check_weight
 from graftboost.threads import thread_count
 
 if TYPE_CHECKING:
-    from graftboost._engine import Forest, UpdateCounts
-
-NO_IDS = np.empty(0, dtype=np.int64)
-LARGEST_ID = np.iinfo(np.int64).max
-MOST_PLACES = 2**62  # more than there are candidates, for an infinite tolerance
+    from graftboost._engine import Forest
 
 # Read anew by every update, so that they may be set between two of them.
 UPDATE_PARAMETERS = ("tolerance_rule", "tolerance", "n_jobs")
@@ -175,85 +172,52 @@ class Updatable(ABC):
         """Update; `argument` is what the caller calls the rows to remove."""
         start = time.perf_counter()
         self._check_updatable()
+        with self._turn.lock:
+            change = self._read_change(X, y, sample_weight, row_ids, remove, argument)
+            return self._apply(change, argument, start)
+
+    def _read_change(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        row_ids: ArrayLike | None,
+        remove: ArrayLike | slice | None,
+        argument: str,
+    ) -> Change:
+        """Check what a caller wants done, and make it ready for the engine."""
         validate_parameter_constraints(
             {name: CONSTRAINTS[name] for name in UPDATE_PARAMETERS},
             {name: getattr(self, name) for name in UPDATE_PARAMETERS},
             caller_name=type(self).__name__,
         )
-        with self._turn.lock:
-            removed = NO_IDS if remove is None else self._ids_to_remove(remove, argument)
-            rows, relabel, classes = self._rows_to_add(X, y, sample_weight, row_ids)
-            read = time.perf_counter()
-            if rows is None and not len(removed):
-                return UpdateReport(
-                    "in-place", NO_IDS, NO_IDS, 0, 0, 0, 0, 0, 0, {"total": read - start}
-                )
-            counts = self._change(rows, removed, relabel, classes, argument)
-        seconds = {"reading": read - start}
-        if counts.refitted:
-            seconds["refitting"] = counts.seconds_refitting
-        else:
-            seconds["checking"] = counts.seconds_checking
-            seconds["retraining"] = counts.seconds_mending
-        seconds["total"] = time.perf_counter() - start
-        return UpdateReport(
-            "refit" if counts.refitted else "in-place",
-            NO_IDS if rows is None or rows.ids is None else rows.ids,
-            removed,
-            counts.trees_touched,
-            counts.nodes_checked,
-            counts.nodes_retrained,
-            counts.rows_retrained,
-            counts.nodes_shifted,
-            counts.rows_shifted,
-            seconds,
-        )
+        removed = NO_IDS if remove is None else ids_to_remove(self._forest, remove, argument)
+        added, relabel, classes = self._rows_to_add(X, y, sample_weight, row_ids)
+        rule = Rule.of(self.tolerance_rule, self.tolerance, self.split_sample, self.max_bins)
+        return Change(rule, removed, added, classes, relabel)
 
-    def _check_updatable(self) -> None:
-        check_is_fitted(self)
-        if not self._forest.updatable:
-            raise ValueError(
-                "This model was fitted with updatable=False and holds no rows. "
-                "Fit it anew with updatable=True."
-            )
-
-    def _change(
-        self,
-        rows: Rows | None,
-        removed: NDArray[np.int64],
-        relabel: list[int],
-        classes: NDArray[Any] | None,
-        argument: str,
-    ) -> UpdateCounts:
+    def _apply(self, change: Change, argument: str, start: float) -> UpdateReport:
         """Call the engine, with all written down that follows from its success."""
         next_id = self._next_id
-        if rows is not None and rows.ids is not None:
-            self._next_id = max(next_id, int(rows.ids.max()) + 1)
-        if classes is not None:
-            self._classes[len(classes)] = classes
+        if change.added is not None:
+            self._next_id = max(next_id, int(change.added.ids.max()) + 1)
+        if change.classes is not None:
+            self._classes[len(change.classes)] = change.classes
         try:
-            return self._forest.update(
-                None if rows is None else rows.X,
-                None if rows is None else rows.y,
-                None if rows is None else rows.weight,
-                None if rows is None else rows.ids,
-                removed,
-                relabel,
-                1 if classes is None else len(classes),
-                self.tolerance_rule,
-                float(self.tolerance),
-                self._places(),
-                thread_count(self.n_jobs),
-                argument,
+            return change.apply(
+                self._forest, thread_count(self.n_jobs), argument=argument, start=start
             )
         except Exception:
             self._next_id = next_id
             raise
 
-    def _places(self) -> int:
-        """Return among how many of its node's candidates a split passes the rank rule."""
-        places = self.tolerance * self.split_sample * self.max_bins
-        return max(1, math.ceil(min(places, MOST_PLACES)))
+    def _check_updatable(self) -> None:
+        check_is_fitted(self)
+        if not self._forest.updatable:
+            raise ValueError(
+                "This model holds no rows: it was fitted, or saved, with updatable=False. "
+                "Fit it anew with updatable=True."
+            )
 
     @available_if(_is_to_be_updatable)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -349,44 +313,12 @@ class Updatable(ABC):
         return self._forest.n_rows
 
     def _ids_to_remove(self, remove: ArrayLike | slice, argument: str) -> NDArray[np.int64]:
-        # `row_ids_` is made anew each time it is asked for: not where ids are all that is needed.
-        if isinstance(remove, slice):
-            if remove.step not in (None, 1):
-                raise ValueError(
-                    f"{argument} is a slice with step {remove.step}. A slice of ids names all "
-                    "between start and stop: leave the step out, or pass the ids."
-                )
-            for end in (remove.start, remove.stop):
-                if not isinstance(end, int | np.integer | None):
-                    raise ValueError(
-                        f"{argument} is a slice with the end {end!r}, but ids are integers. "
-                        "A slice of ids goes from one integer to another, or has an open end."
-                    )
-            held = self.row_ids_
-            chosen = np.ones(len(held), dtype=bool)
-            if remove.start is not None:
-                chosen &= held >= remove.start
-            if remove.stop is not None:
-                chosen &= held < remove.stop
-            return np.sort(held[chosen])
-        ids = np.atleast_1d(np.asarray(remove))
-        if ids.dtype == bool:
-            held = self.row_ids_
-            if ids.shape != held.shape:
-                raise ValueError(
-                    f"{argument} is a mask of shape {ids.shape}, but the model holds {len(held)} "
-                    "rows. A mask has one value for each of row_ids_."
-                )
-            return held[np.flatnonzero(ids)]
-        if not ids.size:
-            return NO_IDS
-        checked = check_row_ids(ids, len(ids), or_else="", argument=argument)
-        assert checked is not None
-        return checked
+        check_is_fitted(self)
+        return ids_to_remove(self._forest, remove, argument)
 
     def _rows_to_add(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, row_ids: ArrayLike | None
-    ) -> tuple[Rows | None, list[int], NDArray[Any] | None]:
+    ) -> tuple[AddedRows | None, list[int], NDArray[Any] | None]:
         """Return the rows, the new code of each old class, and the classes there are then."""
         classes = getattr(self, "classes_", None)
         same = [] if classes is None else list(range(len(classes)))
@@ -413,7 +345,8 @@ class Updatable(ABC):
             ids = np.arange(self._next_id, self._next_id + table.n_rows, dtype=np.int64)
         weight = check_weight(sample_weight, table.n_rows, all_may_be_zero=True)
         rows = Rows(self._columns.encode(table), target, weight, ids)
-        return rows.weighed_by_class(self._added_class_weights(classes)), relabel, classes
+        rows = rows.weighed_by_class(self._added_class_weights(classes))
+        return AddedRows(rows.X, rows.y, rows.weight, ids), relabel, classes
 
     @abstractmethod
     def _read_added_target(

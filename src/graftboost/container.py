@@ -1,0 +1,309 @@
+"""One file format for all that is written: a header in JSON, and arrays of plain numbers.
+
+::
+
+    0    8 bytes    b"\\x89GRAFT\\r\\n"
+    8    uint32     version of the format
+    12   uint32     CRC-32 of the header
+    16   uint64     bytes of the header
+    24   uint64     bytes of the whole
+    32   ...        the header: JSON, UTF-8
+         ...        arrays, each from a multiple of 64 on, in the order of the header
+
+Numbers are little-endian. The header's "arrays" has, for each by its name, type, first byte, length
+in elements and CRC-32 in eight hexadecimal digits. Nothing in a file names code.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import mmap
+import os
+import struct
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftboost import disk
+
+MAGIC = b"\x89GRAFT\r\n"
+VERSION = 1
+PREFIX = struct.Struct("<8sIIQQ")
+ALIGNMENT = 64
+DTYPES = ("uint8", "uint16", "uint32", "uint64", "int32", "int64", "float32", "float64")
+ZEROS = bytes(1 << 20)
+MOST_HEADER_BYTES = 1 << 30
+
+
+class InvalidFileError(ValueError):
+    """A file is not one of ours, or not whole, or not for this version."""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """An array to write, in pieces.
+
+    Attributes
+    ----------
+    dtype : dtype
+        Of all pieces.
+    distance : int
+        Elements from the beginning of one piece to that of the next; zeros fill the rest.
+    pieces : list of ndarray
+        The pieces.
+    """
+
+    dtype: np.dtype[Any]
+    distance: int
+    pieces: list[NDArray[Any]]
+
+    @classmethod
+    def of(cls, array: NDArray[Any]) -> Pieces:
+        """An array in one piece."""
+        flat = np.ascontiguousarray(array).reshape(-1)
+        return cls(flat.dtype, len(flat), [flat])
+
+    @property
+    def size(self) -> int:
+        """Elements, those between the pieces included."""
+        return self.distance * len(self.pieces)
+
+    def runs(self) -> Iterator[memoryview | int]:
+        """Yield bytes, and how many zeros come next, by turns."""
+        for piece in self.pieces:
+            if len(piece):
+                yield memoryview(piece).cast("B")
+            if self.distance > len(piece):
+                yield (self.distance - len(piece)) * self.dtype.itemsize
+
+
+Arrays = Mapping[str, Pieces]
+
+
+def dump(file: IO[bytes], header: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write a container where a file stands.
+
+    Parameters
+    ----------
+    file : binary file
+        Where; must be able to seek.
+    header : mapping
+        What JSON can hold, under any names but "arrays".
+    arrays : mapping of str to Pieces
+        The arrays.
+    """
+    _check_byte_order()
+    table = {name: [str(a.dtype), 0, a.size, "0" * 8] for name, a in arrays.items()}
+    # Filled in so that the header has its final length at once.
+    room = len(_as_json(header, table)) + 20 * len(table)
+    at = end = _aligned(PREFIX.size + room)
+    for name, array in arrays.items():
+        table[name][1] = at
+        end = at + array.size * array.dtype.itemsize
+        at = _aligned(end)
+    start = file.tell()
+    for name, array in arrays.items():
+        file.seek(start + table[name][1])
+        table[name][3] = f"{_write_runs(file, array.runs()):08x}"
+    text = _as_json(header, table).ljust(room)
+    file.seek(start)
+    file.write(PREFIX.pack(MAGIC, VERSION, zlib.crc32(text), len(text), end))
+    file.write(text)
+    # Where an array ends with zeros, or has none, the file still has to reach that far.
+    file.seek(0, os.SEEK_END)
+    file.write(bytes(max(0, start + end - file.tell())))
+    file.seek(start + end)
+
+
+def _as_json(header: Mapping[str, Any], table: Mapping[str, list[Any]]) -> bytes:
+    text = json.dumps({**header, "arrays": table}, separators=(",", ":"), allow_nan=False)
+    return text.encode()
+
+
+def _aligned(at: int) -> int:
+    return -(-at // ALIGNMENT) * ALIGNMENT
+
+
+def _write_runs(file: IO[bytes], runs: Iterable[memoryview | int]) -> int:
+    """Write bytes and skip over zeros; returns the checksum of both."""
+    checksum = 0
+    for run in runs:
+        if isinstance(run, int):
+            file.seek(run, os.SEEK_CUR)
+            while run > 0:
+                checksum = zlib.crc32(ZEROS[:run], checksum)
+                run -= len(ZEROS)
+        else:
+            file.write(run)
+            checksum = zlib.crc32(run, checksum)
+    return checksum
+
+
+def dumps(header: Mapping[str, Any], arrays: Arrays) -> bytes:
+    """Return a container as bytes."""
+    file = io.BytesIO()
+    dump(file, header, arrays)
+    return file.getvalue()
+
+
+def save(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write a container to a file, which has its old content or the new one, never half of it."""
+    with disk.replacing(Path(path)) as file:
+        dump(file, header, arrays)
+
+
+@dataclass(frozen=True)
+class Container:
+    """What was read.
+
+    Attributes
+    ----------
+    source : str
+        What errors call the file.
+    header : dict
+        The header, without the table of arrays.
+    arrays : dict of str to ndarray
+        The arrays, on the bytes that were read: nothing is copied.
+    checksums : dict of str to int
+        What their checksums should be.
+    size : int
+        Bytes it takes.
+    """
+
+    source: str
+    header: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+    checksums: dict[str, int]
+    size: int
+
+    def verify(self, names: Iterable[str] | None = None) -> None:
+        """Hold arrays against their checksums, all if no names are given."""
+        for name in self.arrays if names is None else names:
+            if zlib.crc32(memoryview(self.arrays[name]).cast("B")) != self.checksums[name]:
+                raise self.invalid(f"the checksum of {name} is wrong")
+
+    def invalid(self, what: str) -> InvalidFileError:
+        """An error that says what is wrong with this file."""
+        return damaged(self.source, what)
+
+
+def damaged(source: str, what: str) -> InvalidFileError:
+    """An error for a file that is not what it should be."""
+    return InvalidFileError(
+        f"{source} is damaged, or was changed: {what}. Take it from a backup, or save the model "
+        "again."
+    )
+
+
+def load(path: str | os.PathLike[str]) -> Container:
+    """Map a file into memory: its pages are read when they are used, and written to in memory only.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    Container
+        Its header and arrays.
+
+    Raises
+    ------
+    InvalidFileError
+        If it is not one of ours, or not whole.
+    """
+    source = str(path)
+    with Path(path).open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < PREFIX.size:
+            raise _too_short(source, file.read(len(MAGIC)), size)
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    return read(np.frombuffer(mapped, dtype=np.uint8), source)
+
+
+def loads(data: bytes | memoryview, source: str) -> Container:
+    """Read a container from bytes, which are copied."""
+    if len(data) < PREFIX.size:
+        raise _too_short(source, bytes(data[: len(MAGIC)]), len(data))
+    aligned = np.empty(len(data) + ALIGNMENT, dtype=np.uint8)
+    first = -aligned.ctypes.data % ALIGNMENT
+    aligned = aligned[first : first + len(data)]
+    aligned[:] = np.frombuffer(data, dtype=np.uint8)
+    return read(aligned, source)
+
+
+def read(data: NDArray[np.uint8], source: str) -> Container:
+    """Read a container from the bytes at the beginning of an array."""
+    _check_byte_order()
+    _, _, checksum, header_size, size = _prefix(data, source)
+    text = data[PREFIX.size : PREFIX.size + header_size].tobytes()
+    if zlib.crc32(text) != checksum:
+        raise damaged(source, "the checksum of the header is wrong")
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise damaged(source, f"the header is not JSON ({error})") from error
+    if not isinstance(header, dict) or not isinstance(table := header.pop("arrays", None), dict):
+        raise damaged(source, "the header has no arrays")
+    arrays, checksums = {}, {}
+    for name, entry in table.items():
+        arrays[name], checksums[name] = _array(data[:size], name, entry, source)
+    return Container(source, header, arrays, checksums, size)
+
+
+def size_of(data: NDArray[np.uint8], source: str) -> int:
+    """Return how many bytes the container takes that begins here."""
+    return _prefix(data, source)[4]
+
+
+def _prefix(data: NDArray[np.uint8], source: str) -> tuple[bytes, int, int, int, int]:
+    magic, version, checksum, header_size, size = PREFIX.unpack(data[: PREFIX.size].tobytes())
+    if magic != MAGIC:
+        raise InvalidFileError(f"{source} is no file of graftboost: it begins with {magic!r}.")
+    if version != VERSION:
+        raise InvalidFileError(
+            f"{source} is written in version {version} of the format, and this graftboost reads "
+            f"version {VERSION}. Install the graftboost that wrote it, or a newer one."
+        )
+    if size > len(data):
+        raise damaged(source, f"it should have {size} bytes and has {len(data)}")
+    if header_size > min(size - PREFIX.size, MOST_HEADER_BYTES) or size < PREFIX.size:
+        raise damaged(source, f"its header cannot have {header_size} bytes")
+    return magic, version, checksum, header_size, size
+
+
+def _too_short(source: str, begins: bytes, size: int) -> InvalidFileError:
+    if begins == MAGIC[: len(begins)]:
+        return damaged(source, f"it has only {size} bytes")
+    return InvalidFileError(f"{source} is no file of graftboost: it begins with {begins!r}.")
+
+
+def _array(data: NDArray[np.uint8], name: str, entry: Any, source: str) -> tuple[NDArray[Any], int]:
+    match entry:
+        case [str(dtype), int(first), int(length), str(checksum)]:
+            pass
+        case _:
+            raise damaged(source, f"the table of arrays has {entry!r} for {name}")
+    if dtype not in DTYPES:
+        raise damaged(source, f"{name} has numbers of the type {dtype!r}")
+    n_bytes = length * np.dtype(dtype).itemsize
+    if first < PREFIX.size or first % ALIGNMENT or length < 0 or first + n_bytes > len(data):
+        raise damaged(source, f"{name} cannot have {length} elements from byte {first} on")
+    try:
+        value = int(checksum, 16)
+    except ValueError:
+        raise damaged(source, f"{name} has the checksum {checksum!r}") from None
+    return data[first : first + n_bytes].view(dtype), value
+
+
+def _check_byte_order() -> None:
+    if sys.byteorder != "little":
+        raise OSError("Files of graftboost hold little-endian numbers, which this machine has not.")

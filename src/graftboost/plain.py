@@ -1,0 +1,129 @@
+"""Python values as JSON holds them, and back: labels, categories and parameters.
+
+What JSON has no word for is an object with one entry, its kind. Nothing else becomes such an
+object, so that the two never get mixed up, and nothing that is read can name code.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+DTYPE_KINDS = "biufUOmM"
+
+
+def encode(value: Any, what: str) -> Any:
+    """Return a value as JSON holds it; `what` is what errors call it.
+
+    Examples
+    --------
+    >>> encode({"a": [1, float("inf")], 7: None}, "bin_edges")
+    {'dict': [['a', [1, {'float': 'inf'}]], [7, None]]}
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, list | tuple):
+        return [encode(item, what) for item in value]
+    if isinstance(value, Mapping):
+        return {"dict": [[encode(k, what), encode(v, what)] for k, v in value.items()]}
+    if isinstance(value, np.ndarray):
+        return _encode_array(value, what)
+    for kind, (types, written, _) in KINDS.items():
+        if isinstance(value, types):
+            return {kind: written(value)}
+    if isinstance(value, np.generic):
+        return encode(value.item(), what)
+    raise TypeError(
+        f"{what} holds {value!r}, of type {type(value).__name__}, which a file cannot hold. Use "
+        "numbers, text or dates, or keep the model with pickle."
+    )
+
+
+def decode(value: Any) -> Any:
+    """Return what `encode` was given; raises ValueError for what it never returns."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) != 1:
+        raise ValueError(f"{value!r} is no value")
+    [(kind, content)] = value.items()
+    try:
+        if kind == "dict":
+            return {_hashable(decode(key)): decode(item) for key, item in content}
+        if kind == "array":
+            return _decode_array(content)
+        if kind in KINDS:
+            return KINDS[kind][2](content)
+    except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise ValueError(f"{value!r} is no value: {error}") from error
+    raise ValueError(f"{value!r} is no value")
+
+
+def _hashable(key: Any) -> Any:
+    return tuple(key) if isinstance(key, list) else key
+
+
+def _encode_array(array: np.ndarray[Any, Any], what: str) -> Any:
+    if array.dtype.kind not in DTYPE_KINDS:
+        raise TypeError(
+            f"{what} is an array of type {array.dtype}, which a file cannot hold. Use numbers, "
+            "text or dates, or keep the model with pickle."
+        )
+    values = array if array.dtype.kind in "mM" else array.tolist()
+    if array.dtype.kind in "mM":
+        values = array.astype(np.int64).tolist()
+    return {"array": [array.dtype.str, encode(values, what)]}
+
+
+def _decode_array(content: Any) -> np.ndarray[Any, Any]:
+    name, values = content
+    dtype = np.dtype(name) if isinstance(name, str) else None
+    if dtype is None or dtype.kind not in DTYPE_KINDS:
+        raise ValueError(f"there are no arrays of type {name!r}")
+    decoded = decode(values)
+    if dtype.kind != "O":
+        return np.array(decoded, dtype=np.int64 if dtype.kind in "mM" else dtype).astype(dtype)
+    if not isinstance(decoded, list):
+        raise ValueError("an array of objects has to be a list")
+    objects = np.empty(len(decoded), dtype=object)
+    objects[:] = decoded
+    return objects
+
+
+def _write_datetime64(value: Any) -> list[Any]:
+    unit, count = np.datetime_data(value.dtype)
+    return [unit, count, int(value.astype(np.int64))]
+
+
+# Kind, the types it is for, how it is written and how it is read. A kind before another is for types
+# that the other's are made of.
+KINDS: dict[str, tuple[tuple[type, ...], Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "float": ((), repr, float),
+    "bytes": ((bytes,), lambda value: value.hex(), bytes.fromhex),
+    "decimal": ((Decimal,), str, Decimal),
+    "datetime64": (
+        (np.datetime64,),
+        _write_datetime64,
+        lambda content: np.datetime64(content[2], (content[0], content[1])),
+    ),
+    "timedelta64": (
+        (np.timedelta64,),
+        _write_datetime64,
+        lambda content: np.timedelta64(content[2], (content[0], content[1])),
+    ),
+    "datetime": (
+        (datetime.datetime,),
+        lambda value: value.isoformat(),
+        datetime.datetime.fromisoformat,
+    ),
+    "date": ((datetime.date,), lambda value: value.isoformat(), datetime.date.fromisoformat),
+    "time": ((datetime.time,), lambda value: value.isoformat(), datetime.time.fromisoformat),
+}

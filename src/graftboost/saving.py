@@ -1,0 +1,282 @@
+"""A fitted model as the content of a file, and back.
+
+Nothing here needs scikit-learn: whoever opens a file to take rows out of the model in it does not
+wait for an estimator to be made.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftboost import container
+from graftboost._engine import Forest
+from graftboost._version import __version__
+from graftboost.container import Arrays, Container, Pieces
+from graftboost.plain import decode, encode
+
+KIND = "model"
+ESTIMATORS = ("GraftBoostClassifier", "GraftBoostRegressor")
+LARGEST_ID = np.iinfo(np.int64).max
+
+
+@dataclass
+class Saved:
+    """All there is to a fitted estimator.
+
+    Attributes
+    ----------
+    estimator : str
+        Name of its class.
+    parameters : dict
+        What it was made with.
+    feature_names : list of str or None
+        Names of the columns of X, if they have names.
+    categories : list of list or None
+        The categories of each column, None where it is numeric.
+    classes : dict of int to ndarray
+        The classes, by how many they are: those there are and those there were. Empty for a
+        regression.
+    class_weights : tuple of lists or None
+        The classes at fit, and the weight of each.
+    next_id : int
+        The first id that was never used.
+    forest : Forest
+        The trees, and the state that updates need.
+    """
+
+    estimator: str
+    parameters: dict[str, Any]
+    feature_names: list[str] | None
+    categories: list[list[Any] | None]
+    classes: dict[int, NDArray[Any]]
+    class_weights: tuple[list[Any], list[float]] | None
+    next_id: int
+    forest: Forest
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are; 1 for a regression."""
+        return max(2, self.forest.trees_per_iteration) if self.classes else 1
+
+
+def contents(
+    saved: Saved, *, state: bool, room: bool = True
+) -> tuple[dict[str, Any], dict[str, Pieces]]:
+    """Return the header and the arrays of a file.
+
+    Parameters
+    ----------
+    saved : Saved
+        The model. Nobody may change it before the arrays are written.
+    state : bool
+        Whether the model can be updated when it is read again.
+    room : bool, default=True
+        Whether to leave room for rows that are added.
+
+    Returns
+    -------
+    header : dict
+        What JSON holds.
+    arrays : dict of str to Pieces
+        What the engine holds.
+    """
+    summary, arrays = forest_contents(saved.forest, state=state, room=room)
+    classes = saved.classes.get(saved.n_classes)
+    header = {
+        "kind": KIND,
+        "written_by": f"graftboost {__version__}",
+        "estimator": saved.estimator,
+        "parameters": {
+            name: encode(value, f"the parameter {name}") for name, value in saved.parameters.items()
+        },
+        "feature_names": saved.feature_names,
+        "categories": [
+            None if values is None else encode(values, f"the categories of feature {feature}")
+            for feature, values in enumerate(saved.categories)
+        ],
+        "classes": None if classes is None else encode(classes, "classes_"),
+        "class_weights": encode(saved.class_weights, "class_weight"),
+        "next_id": saved.next_id,
+        "forest": summary,
+    }
+    return header, arrays
+
+
+def restore(found: Container, *, trusted: bool = False) -> Saved:
+    """Return the model that a file holds.
+
+    Parameters
+    ----------
+    found : Container
+        What was read. The model works on its memory.
+    trusted : bool, default=False
+        Whether the file is known to be one that we wrote and nobody changed. Then checksums of the
+        state are not looked at, nor its numbers; indices are all the same.
+
+    Returns
+    -------
+    Saved
+        The model.
+
+    Raises
+    ------
+    InvalidFileError
+        If it holds no model, or one that is damaged.
+    """
+    if found.header.get("kind") != KIND:
+        raise container.InvalidFileError(
+            f"{found.source} holds {found.header.get('kind')!r}, not a model."
+        )
+    try:
+        return _restore(found, trusted)
+    except container.InvalidFileError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+        raise found.invalid(str(error)) from error
+
+
+def _restore(found: Container, trusted: bool) -> Saved:
+    header = found.header
+    if header["estimator"] not in ESTIMATORS:
+        raise ValueError(f"there is no estimator {header['estimator']!r}")
+    parameters = {name: decode(value) for name, value in header["parameters"].items()}
+    forest = restore_forest(found, trusted=trusted)
+    categories = _checked_categories(header["categories"], forest)
+    names = header["feature_names"]
+    if names is not None and not (
+        isinstance(names, list)
+        and len(names) == len(categories)
+        and all(isinstance(name, str) for name in names)
+    ):
+        raise ValueError("feature_names are not as many texts as there are features")
+    next_id = header["next_id"]
+    if not isinstance(next_id, int) or not -LARGEST_ID <= next_id <= LARGEST_ID + 1:
+        raise ValueError(f"next_id is {next_id!r}")
+    classes = decode(header["classes"])
+    is_classifier = header["estimator"] == ESTIMATORS[0]
+    if is_classifier != (classes is not None) or is_classifier == (
+        header["forest"]["loss"] == "squared"
+    ):
+        raise ValueError(f"a {header['estimator']} has no such classes or loss")
+    saved = Saved(
+        header["estimator"],
+        parameters,
+        names,
+        categories,
+        {} if classes is None else {len(classes): classes},
+        _checked_class_weights(decode(header["class_weights"])),
+        next_id,
+        forest,
+    )
+    if classes is not None and (
+        not isinstance(classes, np.ndarray) or classes.shape != (saved.n_classes,)
+    ):
+        raise ValueError("classes are not as many as the trees have")
+    return saved
+
+
+def _checked_categories(categories: Any, forest: Forest) -> list[list[Any] | None]:
+    bins = forest.bins
+    if not isinstance(categories, list) or len(categories) != bins.n_features:
+        raise ValueError(f"categories are not those of {bins.n_features} features")
+    decoded = [decode(values) for values in categories]
+    for feature, values in enumerate(decoded):
+        n = bins.n_categories(feature)
+        if (values is None) != (n == 0) or (values is not None and len(values) != n):
+            raise ValueError(f"categories of feature {feature} are not {n}")
+    return decoded
+
+
+def _checked_class_weights(value: Any) -> tuple[list[Any], list[float]] | None:
+    if value is None:
+        return None
+    labels, weights = value
+    if len(labels) != len(weights) or not all(
+        isinstance(weight, int | float) for weight in weights
+    ):
+        raise ValueError("class_weights are not as many numbers as there are classes")
+    return labels, weights
+
+
+# --- the engine's part ----------------------------------------------------------------------------
+
+
+def forest_contents(
+    forest: Forest, *, state: bool, room: bool
+) -> tuple[dict[str, Any], dict[str, Pieces]]:
+    """Return what there is to know of a forest, and its arrays."""
+    arrays = {
+        name: Pieces(pieces[0].dtype if pieces else np.dtype(np.int64), distance, pieces)
+        for name, distance, pieces in forest.parts(state, room)
+    }
+    return forest.summary(state, room), arrays
+
+
+def restore_forest(found: Container, *, trusted: bool) -> Forest:
+    """Return the forest that a file holds."""
+    summary = found.header.get("forest")
+    if not isinstance(summary, dict):
+        raise found.invalid("it has no forest")
+    state = [name for name in found.arrays if _is_state(name)]
+    found.verify(name for name in found.arrays if not _is_state(name))
+
+    def verify() -> None:
+        found.verify(state)
+
+    try:
+        return Forest.put_together(
+            summary, found.arrays, None if trusted else verify, thorough=not trusted
+        )
+    except (TypeError, ValueError) as error:
+        raise found.invalid(str(error)) from error
+
+
+def _is_state(name: str) -> bool:
+    """Tell whether an array is one that only updates need."""
+    return name.startswith(("row_", "tree_leaf", "tree_recorded", "kept_sums"))
+
+
+def pack_forest(forest: Forest) -> bytes:
+    """Return a forest as the bytes of a file."""
+    summary, arrays = forest_contents(forest, state=forest.updatable, room=False)
+    return container.dumps({"kind": "forest", "forest": summary}, arrays)
+
+
+def unpack_forest(data: bytes) -> Forest:
+    """Return the forest that `pack_forest` was given."""
+    return restore_forest(container.loads(data, "the pickled model"), trusted=False)
+
+
+# Wherever a forest is pickled, an estimator's or a copy's for another process, it goes this way.
+copyreg.pickle(Forest, lambda forest: (unpack_forest, (pack_forest(forest),)))  # type: ignore[arg-type]
+
+
+def save(
+    path: str | os.PathLike[str],
+    saved: Saved,
+    *,
+    state: bool,
+    extra: tuple[Mapping[str, Any], Arrays] = ({}, {}),
+) -> None:
+    """Write a model to a file.
+
+    Parameters
+    ----------
+    path : path
+        Where to.
+    saved : Saved
+        The model.
+    state : bool
+        Whether with what updates need.
+    extra : tuple of mappings
+        What else goes into the header, and arrays that go with it.
+    """
+    header, arrays = contents(saved, state=state)
+    container.save(path, {**header, **extra[0]}, {**arrays, **extra[1]})
