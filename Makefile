@@ -34,7 +34,7 @@ help:  ## Show this list
 	@echo "demo, test, bench, experiments and sanitize: make test ARGS='-k binning'"
 
 demo: $(STAMPS)/package $(STAMPS)/extra-demo  ## Have a model forget customers: a minute's tour
-	$(BIN)/python examples/demo.py $(ARGS)
+	$(BIN)/python -m graftboost demo $(ARGS)
 
 test: $(STAMPS)/package $(STAMPS)/extra-test  ## Run the tests and the examples in the docstrings
 	$(BIN)/python -m pytest -n $(WORKERS) tests/ --pyargs graftboost $(ARGS)

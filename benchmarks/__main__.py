@@ -1,4 +1,4 @@
-"""The command line: ``python -m benchmarks [fit|memory|import|updates|all|report]``."""
+"""The command line: ``python -m benchmarks [fit|memory|import|updates|store|all|report]``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import datasets
-from benchmarks import memory
+from benchmarks import memory, store
 from benchmarks.goals import goals, goals_table
 from benchmarks.import_time import measure_imports
-from benchmarks.libraries import LIBRARIES, OURS, Library
+from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK, Library
 from benchmarks.measure import measure
 from benchmarks.memory import measure_memory
 from benchmarks.report import PageNotFoundError, as_markdown, update_page
@@ -68,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
         "what",
         nargs="?",
         default="all",
-        choices=["fit", "memory", "import", "updates", "all", "report"],
+        choices=["fit", "memory", "import", "updates", "store", "all", "report"],
     )
     data = [*datasets.SOURCES, *datasets.MADE]
     result.add_argument(
@@ -162,6 +162,8 @@ def _measure_all(args: argparse.Namespace) -> None:
         _import(args)
     if args.what in ("updates", "all"):
         _updates(args)
+    if args.what in ("store", "all"):
+        _store(args)
     _say(f"done in {time.perf_counter() - start:.0f} s; saved in {args.output}")
 
 
@@ -256,6 +258,19 @@ def _update_part(
     for name in names:
         run.records += part.records(name, plan)
         run.save(args.output)
+    _finish(run, args.output)
+
+
+def _store(args: argparse.Namespace) -> None:
+    known = (*store.SAVED, *store.REMOVED_FROM)
+    names = list(dict.fromkeys(store.QUICK if args.quick else known))
+    if args.data:
+        names = [name for name in names if name in args.data]
+    _require(names)
+    peers = _installed([LIBRARIES[YARDSTICK]])
+    settings, repeats = Settings(threads=args.threads), _repeats(args)
+    run = new_run(store.KIND, command_of(args), [LIBRARIES[OURS], *peers], settings, repeats)
+    run.records += store.measure_store(names, settings, repeats, args.quick, _say)
     _finish(run, args.output)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from benchmarks import import_time
+from benchmarks import import_time, store
 from benchmarks.goal import Goal, gigabytes, percent, times
 from benchmarks.libraries import OURS, YARDSTICK
 from benchmarks.markdown import table
@@ -60,6 +60,7 @@ def goals(runs: Mapping[str, Run]) -> list[Goal]:
             times,
         ),
         *(goal for part in PARTS.values() for goal in part.goals(runs.get(part.kind))),
+        *store.goals(runs.get(store.KIND)),
     ]
 
 

@@ -27,7 +27,9 @@ def in_seconds(value: float) -> str:
 
 
 def in_bytes(value: float) -> str:
-    """In gigabytes or megabytes."""
+    """In gigabytes, megabytes or kilobytes."""
+    if value < 1e6:
+        return f"{value / 1e3:.0f} kB"
     return f"{value / 1e9:.2f} GB" if value >= 1e9 else f"{value / 1e6:.0f} MB"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 
-from benchmarks import import_time
+from benchmarks import import_time, store
 from benchmarks.goals import geometric_mean, goals, goals_table, summary
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
 from benchmarks.markdown import four_digits, in_bytes, in_percent, in_seconds, table
@@ -24,6 +24,8 @@ def as_markdown(run: Run) -> str:
         parts += [summary(run), quietness(run)]
     elif run.kind == "memory":
         parts.append(ratio_table(run, "peak_bytes", in_bytes, 2))
+    elif run.kind == store.KIND:
+        parts.append(store.text(run))
     elif run.kind in PARTS_BY_KIND:
         parts.append(PARTS_BY_KIND[run.kind].text(run))
     else:
@@ -124,7 +126,7 @@ def _circumstances(run: Run) -> str:
     facts += [machine["system"], f"Python {machine['Python']}"]
     versions = [f"{title} {version}" for title, version in run.versions.items()]
     how = [str(run.settings)] if run.kind != "import" else []
-    if run.kind in ("fit", "import"):
+    if run.kind in ("fit", "import", store.KIND):
         how.append(f"best of {run.repeats}")
     return (
         f"```bash\n{run.command}\n```\n\n"
@@ -132,7 +134,15 @@ def _circumstances(run: Run) -> str:
     )
 
 
-SECTIONS = ("goals", "fit-threads-2", "fit-threads-1", "memory", "import", *PARTS_BY_KIND)
+SECTIONS = (
+    "goals",
+    "fit-threads-2",
+    "fit-threads-1",
+    "memory",
+    "import",
+    *PARTS_BY_KIND,
+    store.KIND,
+)
 
 
 class PageNotFoundError(Exception):

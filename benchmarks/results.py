@@ -47,7 +47,7 @@ class Record:
 class Run:
     """All records that one command measured, and the circumstances."""
 
-    kind: str  # "fit", "memory", "import", or "updates-" and the name of a part
+    kind: str  # "fit", "memory", "import", "store", or "updates-" and a part's name
     command: str
     date: str
     machine: dict[str, str]

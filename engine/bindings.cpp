@@ -506,7 +506,6 @@ NB_MODULE(_engine, m) {
           "trees_per_iteration",
           [](const gb::Forest& f) { return at_rest(f, [&] { return f.trees_per_iteration(); }); })
       .def_prop_ro("updatable", [](const gb::Forest& f) { return f.params.updatable; })
-      .def_prop_ro("seed", [](const gb::Forest& f) { return f.params.seed; })
       .def_prop_ro(
           "base_scores",
           [](const gb::Forest& f) { return to_numpy(at_rest(f, [&] { return f.base_scores; })); },
@@ -570,6 +569,14 @@ NB_MODULE(_engine, m) {
       .def("tree", &describe_tree, "t"_a, "The nodes of a tree, one array per property.")
       .def("splits", &describe_splits, "t"_a,
            "How the splits of a tree stand among their candidates, one array per property.")
+      .def(
+          "held_codes",
+          [](const gb::Forest& f, std::uint32_t feature) {
+            look_first(f);
+            if (feature >= f.bins->n_features()) throw nb::index_error("there is no such feature");
+            return to_numpy(at_rest(f, [&] { return gb::held_codes(f, feature); }));
+          },
+          "feature"_a, "Which codes of a feature the rows held have: 1 where one has it.")
       .def("held_rows", &held_rows, "row_ids"_a,
            "Codes and targets of rows that the model holds, in the order of their ids.")
       .def(

@@ -87,4 +87,10 @@ HeldRows held_rows(Forest& forest, std::span<const RowId> ids) {
   return held;
 }
 
+std::vector<std::uint8_t> held_codes(const Forest& forest, std::uint32_t feature) {
+  std::vector<std::uint8_t> held((*forest.bins)[feature].n_codes());
+  for (Slot row = 0; row < forest.rows.size(); ++row) held[forest.rows.code(row, feature)] = 1;
+  return held;
+}
+
 }  // namespace graftboost

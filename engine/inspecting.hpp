@@ -33,4 +33,7 @@ struct HeldRows {
 };
 HeldRows held_rows(Forest& forest, std::span<const RowId> ids);
 
+// For each code of a feature 1 if a row that is held has it, else 0.
+std::vector<std::uint8_t> held_codes(const Forest& forest, std::uint32_t feature);
+
 }  // namespace graftboost

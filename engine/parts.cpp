@@ -19,6 +19,8 @@ constexpr std::int32_t deepest = 10'000;
 constexpr std::size_t most_codes = 65'536, most_leaves = 65'536;
 // Sums that may be added to each other, and to what a row contributes, without running over.
 constexpr std::int64_t largest_sum = std::int64_t{1} << 61;
+constexpr Weight largest_weight = Weight{1} << 30;
+constexpr double largest_target = Loss::widest_target / Loss::target_grid;
 
 template <class T>
 constexpr Number number_of() {
@@ -534,10 +536,12 @@ Flaw flaw_in_rows(const Forest& forest, int n_threads) {
               (rows.target[r] < 0 || rows.target[r] >= forest.loss.n_classes))
             return where + " is of a class that is not there";
           if (!rows.weight.empty() &&
-              (rows.weight[r] < 0 || !std::isfinite(rows.raw_weight[r]) || rows.raw_weight[r] < 0))
+              (rows.weight[r] < 0 || rows.weight[r] > largest_weight ||
+               !std::isfinite(rows.raw_weight[r]) || rows.raw_weight[r] < 0))
             return where + " has a weight that is not one";
-          if (!rows.raw_target.empty() && !std::isfinite(rows.raw_target[r]))
-            return where + " has a target that is not finite";
+          if (!rows.raw_target.empty() && (!std::isfinite(rows.raw_target[r]) ||
+                                           std::abs(double(rows.target[r])) > largest_target))
+            return where + " has a target out of range";
         }
         return std::nullopt;
       });
@@ -559,9 +563,16 @@ Flaw flaw_in_recorded(const Forest& forest, const Array<Gradient>& recorded) {
   // Squared errors may be any number but the one that has no opposite.
   const std::int64_t largest =
       std::min<std::int64_t>(forest.loss.largest_gradient(), std::numeric_limits<Gradient>::max());
-  for (const Gradient g : recorded) {
+  const Array<Weight>& weight = forest.rows.weight;
+  double sum = 0;
+  for (std::size_t r = 0; r < recorded.size(); ++r) {
+    const std::int64_t g = recorded[r];
     if (g > largest || g < -largest) return "a row recorded a gradient out of range";
+    const double w = weight.empty() ? 1.0 : weight[r];
+    sum += w * static_cast<double>(std::max(std::abs(g), forest.loss.hessian(recorded[r])));
   }
+  if (sum >= static_cast<double>(largest_sum))
+    return "rows recorded gradients that add up to too much";
   return std::nullopt;
 }
 
@@ -637,6 +648,7 @@ std::vector<Part> parts_of(const Forest& forest, bool state, bool room) {
 Summary summary_of(const Forest& forest, bool state, bool room) {
   Summary summary{forest.loss, forest.params, forest.noise, 0, 0, 0, holds_packed_sums(forest)};
   summary.params.updatable = state;
+  summary.packed |= !state;
   if (!state) return summary;
   summary.n_rows = forest.rows.size();
   summary.room = with_room(summary.n_rows, room);
@@ -661,6 +673,8 @@ std::unique_ptr<Forest> put_together(const Summary& summary, const GivenParts& p
     require(std::isfinite(score), "base_scores are not finite");
   forest.validation_losses = source.copied<double>("validation_losses");
   take_trees(forest, source, summary.params.updatable);
+  require(forest.params.n_estimators == forest.n_iterations(),
+          "n_estimators is " + std::to_string(forest.params.n_estimators));
   if (!summary.params.updatable) return made;
   require(summary.n_rows > 0, "n_rows is 0");
   take_rows(forest, source, summary);

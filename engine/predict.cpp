@@ -30,7 +30,7 @@ inline void strike(const std::uint8_t* right, std::uint8_t mask, std::uint8_t* r
 }
 
 // The lowest set bit of the planes, looking from the last to the first.
-inline void leftmost(const Bytes* reachable, std::size_t n_planes, std::uint16_t* leaf) {
+inline void leftmost(const Bytes* reachable, std::size_t n_planes, std::uint32_t* leaf) {
   Bytes found{};
   for (std::size_t p = n_planes; p-- > 0;) {
     const auto first = static_cast<std::uint8_t>(8 * p);
@@ -52,7 +52,7 @@ inline void leftmost(const Bytes* reachable, std::size_t n_planes, std::uint16_t
 struct Scorer::Block {
   std::vector<std::array<std::uint8_t, block_rows>> narrow;
   std::vector<std::array<std::uint16_t, block_rows>> wide;
-  alignas(64) std::array<std::uint16_t, block_rows> leaf;
+  alignas(64) std::array<std::uint32_t, block_rows> leaf;
 
   explicit Block(std::size_t n_columns) : narrow(n_columns), wide(n_columns) {}
 };
@@ -118,10 +118,10 @@ void Scorer::compile_walked(const Tree& tree, CompiledTree& compiled) {
     const Node& node = tree.nodes[i];
     if (i != 0) depth[i] = depth[static_cast<std::size_t>(node.parent)] + 1;
     compiled.depth = std::max(compiled.depth, depth[i]);
-    Step step{{0, 0, 0}, static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(i)};
+    Step step{{0, 0, 0}, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i)};
     if (!node.is_leaf()) {
-      step = {node.test, static_cast<std::uint16_t>(node.left),
-              static_cast<std::uint16_t>(node.right)};
+      step = {node.test, static_cast<std::uint32_t>(node.left),
+              static_cast<std::uint32_t>(node.right)};
       step.test.feature = static_cast<std::uint32_t>(column_of_[node.test.feature]);
     }
     steps_.push_back(step);

@@ -54,7 +54,7 @@ class Scorer {
   };
   struct Step {
     Test test;
-    std::uint16_t left, right;  // a leaf leads to itself
+    std::uint32_t left, right;  // a leaf leads to itself
   };
   struct CompiledTree {
     std::size_t begin, end;  // of its tests, or of its steps

@@ -487,3 +487,18 @@ def test_rows_that_weigh_nothing_leave_no_mark_on_the_bins(two_classes):
     model = GraftBoostClassifier(n_estimators=2).fit(X, y, sample_weight=weight)
     assert model.n_rows_ == 300
     assert max(model._forest.bins.edges(feature).max() for feature in range(5)) < 1e3
+
+
+def test_more_nodes_than_sixteen_bits_can_count():
+    """A tree with 42,875 leaves, one for each row."""
+    X = np.indices((35, 35, 35)).reshape(3, -1).T.astype(np.float32)
+    y = np.random.default_rng(0).normal(size=len(X))
+    model = GraftBoostRegressor(
+        n_estimators=1,
+        learning_rate=1.0,
+        max_leaf_nodes=65_536,
+        min_samples_leaf=1,
+        updatable=False,
+    ).fit(X, y)
+    assert len(np.unique(model.apply(X))) > 2**15
+    assert np.corrcoef(model.predict(X), y)[0, 1] > 0.99

@@ -346,7 +346,7 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         """Return all there is to the model."""
         parameters = self.get_params(deep=False)
         if isinstance(parameters["random_state"], np.random.RandomState):
-            parameters["random_state"] = self._forest.seed  # what fit drew from it
+            parameters["random_state"] = None  # another fit would draw other numbers, too
         names = self._columns.names
         return Saved(
             type(self).__name__,
@@ -369,7 +369,9 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         model = cls(**saved.parameters)
         model._validate_params()
         names = saved.feature_names
-        categories = (None if found is None else Categories(found) for found in saved.categories)
+        categories = (
+            None if found is None else Categories.restored(found) for found in saved.categories
+        )
         model._columns = Columns(
             None if names is None else np.array(names, dtype=object), tuple(categories)
         )

@@ -17,6 +17,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from graftboost.plain import Forgotten
 from graftboost.rows import code_integers
 
 # The engine has 65,536 codes a feature, of which two are "missing" and "unseen".
@@ -86,6 +87,13 @@ class Categories:
         self.values = _sorted(values)
 
     @classmethod
+    def restored(cls, values: list[Any]) -> Categories:
+        """Categories as they were saved, in that order; some may be forgotten."""
+        categories = cls([])
+        categories.values = values
+        return categories
+
+    @classmethod
     def learn(cls, column: Column) -> Categories:
         """Find the categories of a column: those its dtype declares, or else those that occur."""
         if isinstance(column, Coded):
@@ -104,12 +112,14 @@ class Categories:
     @property
     def kind(self) -> str:
         """What sort of values the categories are: "numbers", "text", "mixed", or "" for none."""
-        return _kind(self.values)
+        return _kind(list(self._positions))
 
     @cached_property
     def are_own_codes(self) -> bool:
         """Whether the values are 0, 1, 2, ... so that numbers need no encoding."""
-        return self.kind == "numbers" and self.values == list(range(len(self)))
+        return (
+            not self._forgotten and self.kind == "numbers" and self.values == list(range(len(self)))
+        )
 
     def encode(self, column: Column, label: str) -> NDArray[Any]:
         """Return for each row the index of its category; len(self) if unseen, NaN if missing.
@@ -133,38 +143,50 @@ class Categories:
     def _encode_numbers(self, column: NDArray[Any]) -> NDArray[np.float32]:
         column = np.ascontiguousarray(column)
         if self._table is None:
-            known = np.asarray(self.values, dtype=np.float64)
+            known = np.array(list(self._positions), dtype=np.float64)
             place = np.searchsorted(known, column)
-            codes = place.astype(np.float32)
+            codes = np.append(list(self._positions.values()), 0).astype(np.float32)[place]
             unknown = np.append(known, np.nan)[place] != column
         else:
-            low, high = int(self.values[0]), int(self.values[-1])
-            inside = (column >= low) & (column <= high)
+            low, table = self._table
+            inside = (column >= low) & (column < low + len(table))
             place = np.where(inside, column, low).astype(np.intp)
             unknown = place != column  # beyond both ends, or between two integers
             place -= low
-            codes = self._table[place]
+            codes = table[place]
         if unknown.any():
             codes[unknown] = np.where(np.isnan(column[unknown]), np.nan, len(self))
+        if self._forgotten:
+            for value in np.unique(column[codes == len(self)]).tolist():
+                codes[column == value] = self._index(value)
         return codes
 
     @cached_property
-    def _table(self) -> NDArray[np.float32] | None:
-        """Codes of the integers from the least category to the greatest, if they are integers."""
-        values = np.asarray(self.values) if self.kind == "numbers" else np.empty(0)
-        coded = code_integers(values)
-        if coded is None:
+    def _table(self) -> tuple[int, NDArray[np.float32]] | None:
+        """The least category, and codes from it to the greatest, if they are integers."""
+        values = np.array(list(self._positions)) if self.kind == "numbers" else np.empty(0)
+        if code_integers(values) is None:
             return None
-        table = np.full(int(values[-1]) - int(values[0]) + 1, len(self), dtype=np.float32)
-        table[values.astype(np.intp) - int(values[0])] = coded[0]
-        return table
+        least = int(values[0])
+        table = np.full(int(values[-1]) - least + 1, len(self), dtype=np.float32)
+        table[values.astype(np.intp) - least] = list(self._positions.values())
+        return least, table
 
     def _index(self, value: Any) -> float:
-        return math.nan if is_missing(value) else self._positions.get(value, len(self))
+        if is_missing(value):
+            return math.nan
+        position = self._positions.get(value)
+        if position is None and self._forgotten:
+            position = self._forgotten.get(Forgotten.of(value))
+        return len(self) if position is None else position
 
     @cached_property
     def _positions(self) -> dict[Any, int]:
-        return {value: position for position, value in enumerate(self.values)}
+        return {v: i for i, v in enumerate(self.values) if not isinstance(v, Forgotten)}
+
+    @cached_property
+    def _forgotten(self) -> dict[Forgotten, int]:
+        return {v: i for i, v in enumerate(self.values) if isinstance(v, Forgotten)}
 
     def _check_kind(self, values: list[Any], label: str) -> None:
         """Raise if text is to be found among numbers or the reverse: nothing ever would be."""
@@ -172,7 +194,8 @@ class Categories:
         if {self.kind, kind} == {"numbers", "text"}:
             raise ValueError(
                 f"{label} holds {kind}, but in fit its categories were {self.kind}: "
-                f"{', '.join(map(repr, self.values[:3]))}, and so on. Pass values of that sort."
+                f"{', '.join(map(repr, list(self._positions)[:3]))}, and so on. Pass values of "
+                "that sort."
             )
 
     def __getstate__(self) -> list[Any]:

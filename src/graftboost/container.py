@@ -1,8 +1,8 @@
-"""One file format for all that is written: a header in JSON, and arrays of plain numbers.
+r"""One file format for all that is written: a header in JSON, and arrays of plain numbers.
 
 ::
 
-    0    8 bytes    b"\\x89GRAFT\\r\\n"
+    0    8 bytes    b"\x89GRAFT\r\n"
     8    uint32     version of the format
     12   uint32     CRC-32 of the header
     16   uint64     bytes of the header
@@ -46,6 +46,10 @@ class InvalidFileError(ValueError):
     """A file is not one of ours, or not whole, or not for this version."""
 
 
+class NewerFileError(InvalidFileError):
+    """A file is written in a format that only other versions know."""
+
+
 @dataclass(frozen=True)
 class Pieces:
     """An array to write, in pieces.
@@ -79,7 +83,7 @@ class Pieces:
         """Yield bytes, and how many zeros come next, by turns."""
         for piece in self.pieces:
             if len(piece):
-                yield memoryview(piece).cast("B")
+                yield piece.data.cast("B")
             if self.distance > len(piece):
                 yield (self.distance - len(piece)) * self.dtype.itemsize
 
@@ -100,7 +104,9 @@ def dump(file: IO[bytes], header: Mapping[str, Any], arrays: Arrays) -> None:
         The arrays.
     """
     _check_byte_order()
-    table = {name: [str(a.dtype), 0, a.size, "0" * 8] for name, a in arrays.items()}
+    table: dict[str, list[Any]] = {
+        name: [str(a.dtype), 0, a.size, "0" * 8] for name, a in arrays.items()
+    }
     # Filled in so that the header has its final length at once.
     room = len(_as_json(header, table)) + 20 * len(table)
     at = end = _aligned(PREFIX.size + room)
@@ -137,9 +143,8 @@ def _write_runs(file: IO[bytes], runs: Iterable[memoryview | int]) -> int:
     for run in runs:
         if isinstance(run, int):
             file.seek(run, os.SEEK_CUR)
-            while run > 0:
-                checksum = zlib.crc32(ZEROS[:run], checksum)
-                run -= len(ZEROS)
+            for begin in range(0, run, len(ZEROS)):
+                checksum = zlib.crc32(ZEROS[: run - begin], checksum)
         else:
             file.write(run)
             checksum = zlib.crc32(run, checksum)
@@ -186,7 +191,7 @@ class Container:
     def verify(self, names: Iterable[str] | None = None) -> None:
         """Hold arrays against their checksums, all if no names are given."""
         for name in self.arrays if names is None else names:
-            if zlib.crc32(memoryview(self.arrays[name]).cast("B")) != self.checksums[name]:
+            if zlib.crc32(self.arrays[name].data) != self.checksums[name]:
                 raise self.invalid(f"the checksum of {name} is wrong")
 
     def invalid(self, what: str) -> InvalidFileError:
@@ -269,7 +274,7 @@ def _prefix(data: NDArray[np.uint8], source: str) -> tuple[bytes, int, int, int,
     if magic != MAGIC:
         raise InvalidFileError(f"{source} is no file of graftboost: it begins with {magic!r}.")
     if version != VERSION:
-        raise InvalidFileError(
+        raise NewerFileError(
             f"{source} is written in version {version} of the format, and this graftboost reads "
             f"version {VERSION}. Install the graftboost that wrote it, or a newer one."
         )

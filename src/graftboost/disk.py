@@ -33,7 +33,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         with os.fdopen(number, "w+b") as file:
             os.fchmod(file.fileno(), _mode_for(path))
             yield file
-            flush(file)
+            file.flush()
+            flush(file.fileno())
         rename(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -51,10 +52,41 @@ def _mode_for(path: Path) -> int:
         return 0o666 & ~mask
 
 
-def flush(file: IO[bytes]) -> None:
-    """Have what was written to a file reach the disk."""
-    file.flush()
-    os.fsync(file.fileno())
+def append(path: Path, data: bytes, at: int) -> None:
+    """Write to the end of a file, which is at `at`, so that it is on the disk when this returns.
+
+    What comes after that place is cut off. If this raises, the file ends there, or, should not even
+    that be possible, with a part of the data.
+    """
+    is_new = not path.exists()
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        os.ftruncate(number, at)
+        try:
+            write(number, data, at)
+            flush(number)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.ftruncate(number, at)
+                os.fsync(number)
+            raise
+    finally:
+        os.close(number)
+    if is_new:
+        flush_directory(path.parent)
+
+
+def write(number: int, data: bytes, at: int) -> None:
+    """Write all of some bytes to an open file, from a place on."""
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(number, view, at)
+        view, at = view[written:], at + written
+
+
+def flush(number: int) -> None:
+    """Have what was written to an open file reach the disk."""
+    os.fsync(number)
 
 
 def rename(old: Path, new: Path) -> None:
@@ -69,3 +101,8 @@ def flush_directory(directory: Path) -> None:
         os.fsync(number)
     finally:
         os.close(number)
+
+
+def remove(path: Path) -> None:
+    """Take a file away, if it is there."""
+    path.unlink(missing_ok=True)

@@ -7,14 +7,32 @@ object, so that the two never get mixed up, and nothing that is read can name co
 from __future__ import annotations
 
 import datetime
+import hashlib
+import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 DTYPE_KINDS = "biufUOmM"
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """A value that is not kept, and can only be told again when it is seen again."""
+
+    fingerprint: str
+
+    @classmethod
+    def of(cls, value: Any) -> Forgotten:
+        """What stays of a value."""
+        if isinstance(value, int | float | np.integer | np.floating) and value == value // 1:
+            value = int(value)  # 1, 1.0 and True are one value
+        text = json.dumps(encode(value, "a category"))
+        return cls(hashlib.sha256(text.encode()).hexdigest())
 
 
 def encode(value: Any, what: str) -> Any:
@@ -103,10 +121,11 @@ def _write_datetime64(value: Any) -> list[Any]:
     return [unit, count, int(value.astype(np.int64))]
 
 
-# Kind, the types it is for, how it is written and how it is read. A kind before another is for types
-# that the other's are made of.
+# Kind, the types it is for, how it is written and how it is read. A datetime is a date too, so it
+# comes first.
 KINDS: dict[str, tuple[tuple[type, ...], Callable[[Any], Any], Callable[[Any], Any]]] = {
     "float": ((), repr, float),
+    "forgotten": ((Forgotten,), lambda value: value.fingerprint, Forgotten),
     "bytes": ((bytes,), lambda value: value.hex(), bytes.fromhex),
     "decimal": ((Decimal,), str, Decimal),
     "datetime64": (

@@ -19,7 +19,7 @@ from graftboost import container
 from graftboost._engine import Forest
 from graftboost._version import __version__
 from graftboost.container import Arrays, Container, Pieces
-from graftboost.plain import decode, encode
+from graftboost.plain import Forgotten, decode, encode
 
 KIND = "model"
 ESTIMATORS = ("GraftBoostClassifier", "GraftBoostRegressor")
@@ -39,7 +39,8 @@ class Saved:
     feature_names : list of str or None
         Names of the columns of X, if they have names.
     categories : list of list or None
-        The categories of each column, None where it is numeric.
+        The categories of each column, None where it is numeric. One that no row had when the model
+        was saved may be `Forgotten`.
     classes : dict of int to ndarray
         The classes, by how many they are: those there are and those there were. Empty for a
         regression.
@@ -99,7 +100,7 @@ def contents(
         "feature_names": saved.feature_names,
         "categories": [
             None if values is None else encode(values, f"the categories of feature {feature}")
-            for feature, values in enumerate(saved.categories)
+            for feature, values in enumerate(_categories_held(saved))
         ],
         "classes": None if classes is None else encode(classes, "classes_"),
         "class_weights": encode(saved.class_weights, "class_weight"),
@@ -107,6 +108,25 @@ def contents(
         "forest": summary,
     }
     return header, arrays
+
+
+def _categories_held(saved: Saved) -> list[list[Any] | None]:
+    """Return the categories; of those that no row has any more, only what tells them again."""
+    if not saved.forest.updatable:
+        return saved.categories
+    kept: list[list[Any] | None] = []
+    for feature, values in enumerate(saved.categories):
+        if values is None:
+            kept.append(None)
+            continue
+        held = saved.forest.held_codes(feature)[1:]
+        kept.append(
+            [
+                value if is_held or isinstance(value, Forgotten) else Forgotten.of(value)
+                for value, is_held in zip(values, held, strict=False)
+            ]
+        )
+    return kept
 
 
 def restore(found: Container, *, trusted: bool = False) -> Saved:
@@ -255,7 +275,7 @@ def unpack_forest(data: bytes) -> Forest:
 
 
 # Wherever a forest is pickled, an estimator's or a copy's for another process, it goes this way.
-copyreg.pickle(Forest, lambda forest: (unpack_forest, (pack_forest(forest),)))  # type: ignore[arg-type]
+copyreg.pickle(Forest, lambda forest: (unpack_forest, (pack_forest(forest),)))
 
 
 def save(

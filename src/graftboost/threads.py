@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from functools import cache
 
-import joblib
-
 
 def thread_count(n_jobs: int | None) -> int:
     """Return the number of threads that `n_jobs` asks for.
@@ -54,4 +52,6 @@ def _cores() -> int:
 @cache
 def _cores_at_start() -> int:
     # Reads the container's quota from files, which costs more than predicting one row.
+    import joblib
+
     return int(joblib.cpu_count())

@@ -118,6 +118,7 @@ def show_removals(model: GraftBoostClassifier, X: np.ndarray, y: np.ndarray, wro
 
 
 def loss(model: GraftBoostClassifier, X: np.ndarray, y: np.ndarray) -> float:
+    """The mean log loss of some rows."""
     return float(log_loss(y, model.predict_proba(X), labels=[0, 1]))
 
 

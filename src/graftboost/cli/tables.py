@@ -1,0 +1,111 @@
+"""Rows in files: CSV, Parquet and Arrow, in and out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CSV, PARQUET, ARROW = (".csv", ".tsv"), (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
+
+
+def read(path: Path, text: Iterable[str] = ()) -> pa.Table:
+    """Read a file of rows.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its ending says what it is.
+    text : iterable of str, default=()
+        Columns that hold text even where they look like numbers.
+
+    Returns
+    -------
+    pyarrow.Table
+        The rows.
+    """
+    import pyarrow as pa
+
+    kind = _kind(path)
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {path}.")
+    try:
+        if kind in CSV:
+            from pyarrow import csv
+
+            return csv.read_csv(
+                path,
+                parse_options=csv.ParseOptions(delimiter="\t" if kind == ".tsv" else ","),
+                convert_options=csv.ConvertOptions(
+                    column_types={name: pa.string() for name in text},
+                    strings_can_be_null=True,
+                ),
+            )
+        if kind in PARQUET:
+            from pyarrow import parquet
+
+            return parquet.read_table(path)
+        from pyarrow import feather
+
+        return feather.read_table(path)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{path} could not be read: {error}") from error
+
+
+def write(table: pa.Table, path: Path | None) -> None:
+    """Write rows to a file, or as CSV to standard output."""
+    from pyarrow import csv
+
+    if path is None:
+        sys.stdout.flush()
+        csv.write_csv(table, sys.stdout.buffer)
+        return
+    kind = _kind(path)
+    if kind in CSV:
+        csv.write_csv(table, path, csv.WriteOptions(delimiter="\t" if kind == ".tsv" else ","))
+    elif kind in PARQUET:
+        from pyarrow import parquet
+
+        parquet.write_table(table, path)
+    else:
+        from pyarrow import feather
+
+        feather.write_feather(table, path, compression="uncompressed")
+
+
+def _kind(path: Path) -> str:
+    kind = path.suffix.lower()
+    if kind not in (*CSV, *PARQUET, *ARROW):
+        raise ValueError(
+            f"{path} is a file of a kind that is not known. Name it .csv, .parquet or .arrow, "
+            "after what it is."
+        )
+    return kind
+
+
+def column(table: pa.Table, name: str, path: Path) -> Any:
+    """Return a column of a file as an array."""
+    if name not in table.column_names:
+        raise ValueError(f"{path} has no column {name!r}. It has: {', '.join(table.column_names)}.")
+    return table.column(name).to_numpy()
+
+
+def features(table: pa.Table, names: list[str], path: Path) -> pa.Table:
+    """Return some columns as features: text becomes categories."""
+    import pyarrow as pa
+
+    missing = [name for name in names if name not in table.column_names]
+    if missing:
+        raise ValueError(
+            f"{path} lacks the column{'s' if len(missing) > 1 else ''} {', '.join(missing)}, which "
+            "the model was trained on."
+        )
+    chosen = table.select(names)
+    for place, field in enumerate(chosen.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            chosen = chosen.set_column(place, field.name, chosen.column(place).dictionary_encode())
+    return chosen

@@ -1,0 +1,150 @@
+"""Columns kept beside the rows and out of the features, such as whose the rows are.
+
+They are what a request names ("all rows of customer 17") when it does not know ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftboost.container import Pieces
+from graftboost.row_ids import NO_IDS
+
+ARRAY = "attribute"
+
+
+class Attributes:
+    """Some values for each row, by the row's id.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the columns.
+
+    Examples
+    --------
+    >>> attributes = Attributes(["customer"])
+    >>> attributes.add(np.array([0, 1, 2]), {"customer": ["ann", "bob", "ann"]})
+    >>> attributes.remove(np.array([0]))
+    >>> attributes.columns["customer"].tolist(), attributes.ids.tolist()
+    (['bob', 'ann'], [1, 2])
+    """
+
+    def __init__(self, names: list[str]) -> None:
+        self.ids: NDArray[np.int64] = NO_IDS
+        self.columns: dict[str, NDArray[Any]] = {name: np.empty(0, dtype=object) for name in names}
+
+    def __bool__(self) -> bool:
+        return bool(self.columns)
+
+    def check(self, values: Mapping[str, Any] | None, n_rows: int) -> dict[str, NDArray[Any]]:
+        """Return the columns of rows to be added, a value a row; raises if one is amiss."""
+        given = {} if values is None else {str(name): values[name] for name in values}
+        if set(given) != set(self.columns):
+            raise ValueError(
+                f"attributes has the columns {sorted(given)}, but the store keeps "
+                f"{sorted(self.columns)}. Pass a value of each of these for every row."
+            )
+        checked = {name: as_column(given[name], name) for name in self.columns}
+        for name, column in checked.items():
+            if len(column) != n_rows:
+                raise ValueError(
+                    f"attributes: column {name!r} has {len(column)} values, but there are {n_rows} "
+                    "rows. Give one value for each."
+                )
+            # Numbers and text do not mix: a condition would find one of them only.
+            _joined(self.columns[name], column, name)
+        return checked
+
+    def add(self, ids: NDArray[np.int64], values: Mapping[str, Any]) -> None:
+        """Add rows, whose values have been checked."""
+        self.ids = np.concatenate([self.ids, ids])
+        for name, column in self.columns.items():
+            self.columns[name] = _joined(column, as_column(values[name], name), name)
+
+    def remove(self, ids: NDArray[np.int64]) -> None:
+        """Remove rows."""
+        if not self.columns or not len(ids):
+            return
+        left = ~np.isin(self.ids, ids)
+        self.ids = self.ids[left]
+        self.columns = {name: column[left] for name, column in self.columns.items()}
+
+    # --- in files ---------------------------------------------------------------------------------
+
+    def contents(self) -> tuple[dict[str, str], dict[str, Pieces]]:
+        """Return what a file's header says of the columns (name and kind), and their arrays."""
+        if not self.columns:
+            return {}, {}
+        kinds, arrays = {}, {f"{ARRAY}_ids": Pieces.of(self.ids)}
+        for place, (name, column) in enumerate(self.columns.items()):
+            kinds[name] = "text" if column.dtype == object else str(column.dtype)
+            values = column
+            if column.dtype == object:
+                texts = [None if value is None else value.encode() for value in column]
+                lengths = [-1 if text is None else len(text) for text in texts]
+                joined = b"".join(text for text in texts if text is not None)
+                arrays[f"{ARRAY}_{place}_lengths"] = Pieces.of(np.array(lengths, dtype=np.int64))
+                values = np.frombuffer(joined, dtype=np.uint8)
+            arrays[f"{ARRAY}_{place}"] = Pieces.of(values)
+        return kinds, arrays
+
+    @classmethod
+    def restore(cls, kinds: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> Attributes:
+        """Return what `contents` was called on."""
+        attributes = cls(list(kinds))
+        if not kinds:
+            return attributes
+        attributes.ids = np.array(arrays[f"{ARRAY}_ids"])
+        for place, (name, kind) in enumerate(kinds.items()):
+            column = np.array(arrays[f"{ARRAY}_{place}"])
+            if kind == "text":
+                column = _texts(column.tobytes(), arrays[f"{ARRAY}_{place}_lengths"])
+            if len(column) != len(attributes.ids):
+                raise ValueError(f"the column {name!r} of attributes does not have a value a row")
+            attributes.columns[name] = column
+        return attributes
+
+
+def _texts(data: bytes, lengths: NDArray[np.int64]) -> NDArray[Any]:
+    column, at = np.empty(len(lengths), dtype=object), 0
+    for i, length in enumerate(lengths.tolist()):
+        if length >= 0:
+            column[i] = data[at : at + length].decode()
+            at += length
+    return column
+
+
+def as_column(values: Any, name: str) -> NDArray[Any]:
+    """Return values as int64, float64, or an object array of text and None."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"attributes: column {name!r} has shape {array.shape}. Pass a flat list.")
+    if array.dtype.kind in "biu" and (array.dtype != np.uint64 or not array.size):
+        return array.astype(np.int64)
+    if array.dtype.kind == "f":
+        return array.astype(np.float64)
+    if array.dtype.kind in "mM":
+        array = array.astype(str)
+    column = np.empty(len(array), dtype=object)
+    column[:] = [_as_text(value) for value in array.tolist()]
+    return column
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None or value != value:  # NaN
+        return None
+    return value if isinstance(value, str) else str(value)
+
+
+def _joined(first: NDArray[Any], second: NDArray[Any], name: str) -> NDArray[Any]:
+    if not len(first):
+        return second
+    if (first.dtype == object) != (second.dtype == object):
+        held, came = ("text", "numbers") if first.dtype == object else ("numbers", "text")
+        raise ValueError(f"attributes: column {name!r} holds {held}, but {came} came. Pass {held}.")
+    return np.concatenate([first, second])

@@ -1,0 +1,64 @@
+"""A fingerprint of a model: two models have the same one only if they are the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from graftboost._engine import Forest
+
+# How a model was validated when it was fitted is its history, and no part of what it is now.
+LEFT_OUT = ("validation_losses",)
+
+
+def digest(forest: Forest) -> str:
+    """Return the fingerprint of a model: of its bins and trees, and of which rows it holds.
+
+    Sums, gradients and leaves of the rows follow from these by what always holds, which
+    `check_state` checks, so they are not read: this is quick however much there is. The order of
+    the rows does not matter, so a model that is refitted has the digest of one that was fitted to
+    the same rows.
+
+    Parameters
+    ----------
+    forest : Forest
+        The engine's model.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+    """
+    sha = hashlib.sha256()
+    summary = forest.summary(False, False)
+    sha.update(json.dumps(summary, sort_keys=True).encode())
+    for name, _, pieces in forest.parts(False, False):
+        if name in LEFT_OUT:
+            continue
+        sha.update(f"{name} {sum(map(len, pieces))} ".encode())
+        for piece in pieces:
+            sha.update(memoryview(piece).cast("B") if len(piece) else b"")
+    sha.update(_of_set(forest.row_ids))
+    return sha.hexdigest()
+
+
+def _of_set(ids: NDArray[np.int64]) -> bytes:
+    """Return a fingerprint of numbers, in whatever order: sums of two hashes of each."""
+    values = ids.astype(np.uint64)
+    sums = [len(ids), *(int(_mixed(values ^ np.uint64(key)).sum()) for key in KEYS)]
+    return b"".join(number.to_bytes(8, "little") for number in sums)
+
+
+KEYS = (0x243F6A8885A308D3, 0x13198A2E03707344)
+
+
+def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -1,0 +1,44 @@
+"""One writer at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+
+
+class StoreLockedError(RuntimeError):
+    """Somebody else writes to the store."""
+
+
+class Lock:
+    """What a writer holds. The system lets go of it when its process ends, however it does.
+
+    Parameters
+    ----------
+    path : Path
+        The file that stands for the lock. It stays there, and says whose the lock is or was.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._number, 100, 0).decode(errors="replace").strip()
+            os.close(self._number)
+            raise StoreLockedError(
+                f"{path.parent} is being written to by {holder or 'another process'}. Wait until "
+                "it is done, or open the store with read_only=True."
+            ) from None
+        with contextlib.suppress(OSError):  # a full disk is no reason not to read
+            os.ftruncate(self._number, 0)
+            os.pwrite(self._number, f"process {os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Let go of it."""
+        if self._number >= 0:
+            os.close(self._number)
+            self._number = -1

@@ -1,0 +1,194 @@
+"""What stays of every change: which rows came and went, when, and what that did to the model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FIRST = "0" * 64  # before the first receipt
+
+Range = list[int]  # first id, and the one after the last
+
+EDGES = {
+    "given": "given, so no row left a trace in them",
+    "fitted without": "fitted before these rows came",
+    "fitted with": "fitted while rows of these were held, and still as they were fitted",
+}
+REFITTED = {
+    True: "yes: the trees are exactly those of a model that never saw these rows",
+    False: "no: a refit makes the trees exactly those of a model that never saw these rows",
+}
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A receipt for one change.
+
+    Attributes
+    ----------
+    number : int
+        Changes are counted from 0, which is when the store was made.
+    request : str
+        What the caller calls it; unique unless the caller made it otherwise.
+    time : str
+        When, in UTC.
+    action : {"create", "update", "refit", "refresh", "compact"}
+        What was asked for.
+    removed, added : list of [first, end]
+        Ids of the rows, in ranges of which the end is not part.
+    before, after : str
+        Digests of the model.
+    strategy : {"in-place", "refit"}
+        Whether the trees were changed where needed, or all trained again.
+    nodes_retrained, rows_retrained : int
+        How much was.
+    edges : {"given", "fitted without", "fitted with", ""}
+        Whether the bin edges were given, or fitted when the removed rows were not yet there, or
+        fitted while one of them was held. Empty if no row was removed.
+    previous : str
+        The hash of the receipt before.
+    hash : str
+        Of this receipt and, through `previous`, of all before.
+    """
+
+    number: int
+    request: str
+    time: str
+    action: str
+    removed: list[Range]
+    added: list[Range]
+    before: str
+    after: str
+    strategy: str
+    nodes_retrained: int
+    rows_retrained: int
+    edges: str
+    previous: str
+    hash: str = ""
+
+    def sealed(self) -> Receipt:
+        """Return it with its hash."""
+        return Receipt(**{**asdict(self), "hash": self.computed_hash()})
+
+    def computed_hash(self) -> str:
+        """Return the hash that it should have."""
+        content = {name: value for name, value in asdict(self).items() if name != "hash"}
+        return hashlib.sha256(_as_json(content)).hexdigest()
+
+    @property
+    def n_removed(self) -> int:
+        """How many rows went."""
+        return sum(end - first for first, end in self.removed)
+
+    @property
+    def n_added(self) -> int:
+        """How many rows came."""
+        return sum(end - first for first, end in self.added)
+
+    def removes(self, row_id: int) -> bool:
+        """Tell whether the row with this id was removed by it."""
+        return any(first <= row_id < end for first, end in self.removed)
+
+    def in_words(self, refitted_since: bool | None = None) -> str:
+        """Return it for people to read.
+
+        Parameters
+        ----------
+        refitted_since : bool, default=None
+            What `Store.refitted_since` says of it; left out if not given.
+
+        Returns
+        -------
+        str
+            Some lines.
+        """
+        facts = {"action": self.action}
+        for name, ranges in (("removed", self.removed), ("added", self.added)):
+            if ranges:
+                facts[name] = _ranges_in_words(ranges)
+        facts["model before"] = self.before or "none"
+        facts["model after"] = self.after
+        if self.action == "update":
+            facts["done"] = f"{self.strategy}, {self.nodes_retrained:,} nodes retrained"
+        if self.removed:
+            if refitted_since is not None:
+                facts["refitted since"] = REFITTED[refitted_since]
+            facts["bin edges"] = EDGES[self.edges]
+        facts["hash"] = self.hash
+        head = f"Receipt {self.number}, request {self.request}, {self.time}"
+        return "\n".join([head, *(f"  {name:<16} {fact}" for name, fact in facts.items())])
+
+    __str__ = in_words
+
+    def to_line(self) -> bytes:
+        """Return it as a line of JSON."""
+        return _as_json(asdict(self)) + b"\n"
+
+    @classmethod
+    def from_json(cls, content: Any) -> Receipt:
+        """Return the receipt that was written; raises ValueError if it is none."""
+        try:
+            return cls(**content)
+        except TypeError as error:
+            raise ValueError(f"{content!r} is no receipt") from error
+
+
+def _ranges_in_words(ranges: list[Range]) -> str:
+    n = sum(end - first for first, end in ranges)
+    texts = [str(first) if end == first + 1 else f"{first}-{end - 1}" for first, end in ranges[:8]]
+    more = ", ..." if len(ranges) > len(texts) else ""
+    return f"{n:,} row{'s' if n > 1 else ''}: {', '.join(texts)}{more}"
+
+
+def _as_json(content: Any) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+
+
+def read_lines(data: bytes) -> tuple[list[Receipt], int]:
+    """Return the receipts in a file, and how many of its bytes they take.
+
+    A last line that is not complete, as a crash leaves it, is not among them.
+    """
+    receipts, size = [], 0
+    for line in data.splitlines(keepends=True):
+        if not line.endswith(b"\n"):
+            break
+        receipts.append(Receipt.from_json(json.loads(line)))
+        size += len(line)
+    return receipts, size
+
+
+def find_break(receipts: Iterable[Receipt]) -> str | None:
+    """Return what is wrong with a chain of receipts from the first on, or None."""
+    previous = FIRST
+    for expected, receipt in enumerate(receipts):
+        if receipt.number != expected:
+            return f"receipt {expected} is missing"
+        if receipt.previous != previous:
+            return f"receipt {expected} does not follow from the one before"
+        if receipt.hash != receipt.computed_hash():
+            return f"receipt {expected} was changed"
+        previous = receipt.hash
+    return None
+
+
+def as_ranges(ids: NDArray[np.int64]) -> list[Range]:
+    """Write ids as ranges.
+
+    Examples
+    --------
+    >>> as_ranges(np.array([7, 3, 4, 5]))
+    [[3, 6], [7, 8]]
+    """
+    if not len(ids):
+        return []
+    ordered = np.sort(ids)
+    breaks = np.flatnonzero(np.diff(ordered) != 1) + 1
+    parts: Sequence[NDArray[np.int64]] = np.split(ordered, breaks)
+    return [[int(part[0]), int(part[-1]) + 1] for part in parts]

@@ -1,0 +1,109 @@
+"""Files that are almost right: what a mutation of a good one may be."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+
+from graftboost import container
+
+ODD_NUMBERS = [
+    *(0, 1, -1, 2, 3, 7, 127, 255, 256, 2**15, 2**16, 2**31 - 1, -(2**31), 2**32, 2**53, 2**62),
+    *(2**63 - 1, -(2**63), 1e308, -1e308, 1e-308, 0.5, None, True, "", [], {}),
+]
+
+
+class Mutator:
+    """Mutations of one file, each by its own number."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.header_size = struct.unpack_from("<Q", data, 16)[0]
+        self.header: dict[str, Any] = json.loads(data[32 : 32 + self.header_size])
+
+    def __call__(self, seed: int) -> bytes:
+        rng = np.random.default_rng(seed)
+        data = bytearray(self.data)
+        header = json.loads(json.dumps(self.header))
+        kind = rng.integers(0, 8)
+        if kind == 0:
+            return bytes(data[: rng.integers(0, len(data))])
+        if kind == 1:  # anywhere, checksums as they were
+            for _ in range(rng.integers(1, 4)):
+                data[rng.integers(0, len(data))] = rng.integers(0, 256)
+            return bytes(data)
+        if kind == 2:
+            self._change_header(header, rng)
+        elif kind == 3:
+            self._change_table(header, rng)
+        else:
+            for _ in range(rng.integers(1, 4)):
+                self._change_array(header, data, rng)
+        return self._sealed(header, data)
+
+    def _change_header(self, header: dict[str, Any], rng: np.random.Generator) -> None:
+        forest = header["forest"]
+        name = list(forest)[rng.integers(0, len(forest))]
+        forest[name] = ODD_NUMBERS[rng.integers(0, len(ODD_NUMBERS))]
+
+    def _change_table(self, header: dict[str, Any], rng: np.random.Generator) -> None:
+        table = header["arrays"]
+        names = list(table)
+        one, other = (names[rng.integers(0, len(names))] for _ in range(2))
+        match rng.integers(0, 4):
+            case 0:
+                del table[one]
+            case 1:
+                table[one], table[other] = table[other], table[one]
+            case 2:
+                table[one][rng.integers(0, 3)] = ODD_NUMBERS[rng.integers(0, len(ODD_NUMBERS))]
+            case 3:
+                table[one][2] = max(0, int(table[one][2]) + int(rng.integers(-2, 3)))
+
+    def _change_array(
+        self, header: dict[str, Any], data: bytearray, rng: np.random.Generator
+    ) -> None:
+        names = [name for name, entry in header["arrays"].items() if entry[2]]
+        dtype, first, length, _ = header["arrays"][names[rng.integers(0, len(names))]]
+        itemsize = np.dtype(dtype).itemsize
+        array = np.frombuffer(data, dtype=np.uint8)[first : first + length * itemsize].view(dtype)
+        place = rng.integers(0, length)
+        match rng.integers(0, 4):
+            case 0:
+                array[place] = array[rng.integers(0, length)]
+            case 1:
+                array.view(np.uint8)[place * itemsize + rng.integers(0, itemsize)] ^= np.uint8(
+                    1 << rng.integers(0, 8)
+                )
+            case 2:
+                array.view(np.uint8)[place * itemsize :][:itemsize] = rng.integers(
+                    0, 256, itemsize, dtype=np.uint8
+                )
+            case 3:
+                odd = [n for n in ODD_NUMBERS if isinstance(n, int) and not isinstance(n, bool)]
+                value = odd[rng.integers(0, len(odd))] & (256**itemsize - 1)
+                array.view(np.uint8)[place * itemsize :][:itemsize] = np.frombuffer(
+                    value.to_bytes(itemsize, "little"), dtype=np.uint8
+                )
+
+    def _sealed(self, header: dict[str, Any], data: bytearray) -> bytes:
+        """Set the checksums right, so that whoever reads gets past them."""
+        for entry in header["arrays"].values():
+            if (
+                all(isinstance(number, int) for number in entry[1:3])
+                and entry[0] in container.DTYPES
+            ):
+                first, size = entry[1], entry[2] * np.dtype(entry[0]).itemsize
+                if first >= 0 and 0 <= size <= len(data):
+                    entry[3] = f"{zlib.crc32(data[first : first + size]):08x}"
+        text = json.dumps(header, separators=(",", ":")).encode()
+        if len(text) > self.header_size:
+            return bytes(data[: len(data) // 2])
+        text = text.ljust(self.header_size)
+        data[32 : 32 + self.header_size] = text
+        struct.pack_into("<I", data, 12, zlib.crc32(text))
+        return bytes(data)

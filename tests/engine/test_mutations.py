@@ -1,0 +1,52 @@
+"""No file, however odd, makes the engine read or write where it should not.
+
+``GRAFTBOOST_MUTATIONS=100000 make sanitize ARGS="-k mutations"`` looks at many more.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from graftboost import saving
+
+from .making import Data, fit_forest, make_data, update_forest
+from .mutating import Mutator
+
+N_MUTATIONS = int(os.environ.get("GRAFTBOOST_MUTATIONS", "3000"))
+CASES = [("logistic", False), ("softmax", True), ("squared", True), ("logistic", True)]
+
+
+@pytest.mark.parametrize(("loss", "weighted"), CASES)
+def test_mutations(loss: str, weighted: bool) -> None:
+    data = make_data(3, loss, n_rows=60, weighted=weighted, missing=True, categories=weighted)
+    forest = fit_forest(
+        data, n_estimators=3, max_leaf_nodes=5, min_samples_leaf=3, subsample=0.8 if weighted else 1
+    )
+    mutate = Mutator(saving.pack_forest(forest))
+    refused = 0
+    for seed in range(N_MUTATIONS // len(CASES)):
+        refused += not _use(mutate(seed), data, seed)
+    assert 0.3 * N_MUTATIONS < refused * len(CASES) < N_MUTATIONS
+
+
+def _use(content: bytes, data: Data, seed: int) -> bool:
+    """Do all that there is to do with a model, if it is one."""
+    try:
+        forest = saving.unpack_forest(content)
+        forest.raw_scores(data.X, 1)
+        forest.apply(data.X, 1)
+        ids = forest.row_ids
+        rng = np.random.default_rng(seed)
+        added = replace(data.take(np.arange(3)), ids=10**6 + np.arange(3))
+        update_forest(forest, added, rng.choice(ids, 4, replace=False))
+        forest.refresh(1)
+        forest.splits(0)
+        forest.refit(1)
+        forest.check_state(1)
+    except (ValueError, RuntimeError, TypeError, OverflowError, IndexError):
+        return False
+    return True

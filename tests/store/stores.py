@@ -1,0 +1,53 @@
+"""Small models in stores, and changes of them that follow from a number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graftboost import GraftBoostClassifier, GraftBoostRegressor
+from graftboost.store import Store
+
+N_ROWS, N_FEATURES = 200, 4
+SMALL = {"n_estimators": 4, "max_leaf_nodes": 5, "min_samples_leaf": 5, "n_jobs": 1}
+
+
+def make_rows(seed: int, n_rows: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, N_FEATURES))
+    return X, X[:, 0] + rng.normal(scale=0.3, size=n_rows)
+
+
+def make_model(kind: str = "classifier", **parameters: Any) -> Any:
+    X, y = make_rows(0, N_ROWS)
+    if kind == "classifier":
+        return GraftBoostClassifier(**SMALL, **parameters).fit(X, np.where(y > 0, "yes", "no"))
+    return GraftBoostRegressor(**SMALL, **parameters).fit(X, y)
+
+
+def change(updated: Any, number: int) -> None:
+    """Make the change with this number, to a store or to an estimator."""
+    held = updated.row_ids if isinstance(updated, Store) else updated.row_ids_
+    rng = np.random.default_rng(number)
+    out = rng.choice(np.sort(held), 3, replace=False)
+    X, y = make_rows(number, 2)
+    if isinstance(updated, Store):
+        model = updated._state.saved.estimator == "GraftBoostClassifier"
+    else:
+        model = isinstance(updated, GraftBoostClassifier)
+    target = np.where(y > 0, "yes", "no") if model else y
+    match number % 4:
+        case 0:
+            updated.remove(out)
+        case 1:
+            updated.add(X, target)
+        case 2:
+            updated.update(X, target, remove=out)
+        case 3:
+            updated.refit() if number % 8 == 3 else updated.remove(out[:1])
+
+
+def files(path: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted(path.iterdir())}

@@ -1,0 +1,70 @@
+"""Conditions find rows, and run nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from graftboost.store.conditions import where
+
+TEXT = np.array(["a", "b", None, "a b"], dtype=object)
+COLUMNS = {
+    "n": np.array([1, 2, 3, -4]),
+    "x": np.array([0.5, np.nan, 1e9, 2]),
+    "t": TEXT,
+    "a b": TEXT,
+}
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("n == 1", [0]),
+        ("n != 1", [1, 2, 3]),
+        ("1 < n <= 3", [1, 2]),
+        ("n == -4", [3]),
+        ("n in (1, 3)", [0, 2]),
+        ("n not in [1, 3]", [1, 3]),
+        ("x > 1", [2, 3]),
+        ("not x > 1", [0, 1]),
+        ("t == 'a'", [0]),
+        ('t == "a b" or n == 1', [0, 3]),
+        ("t != 'a'", [1, 3]),
+        ("t < 'b' and (n == 1 or n == -4)", [0, 3]),
+        ("`a b` == 'b'", [1]),
+        ("n == x", []),
+        ("n < x", [2, 3]),
+        ("t == `a b`", [0, 1, 3]),
+        ("'b' == t", [1]),
+        ("True == True", [0, 1, 2, 3]),
+    ],
+)
+def test_found(condition: str, found: list[int]) -> None:
+    assert np.flatnonzero(where(condition, COLUMNS)).tolist() == found
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("", "cannot be read"),
+        ("n ==", "cannot be read"),
+        ("n = 1", "cannot be read"),
+        ("n", "holds 'n', which is not understood"),
+        ("n + 1 == 2", r"holds 'n \+ 1'"),
+        ("m == 1", "names 'm', which is no column that is kept. There are: n, x, t, a b"),
+        ("t == a", "names 'a', which is no column.*Text is written in quotes"),
+        ("t == 1", "compares a column of text with 1. Write it in quotes"),
+        ("n == '1'", "compares a column of numbers with '1'. Leave the quotes out"),
+        ("n in t", "holds 't'"),
+        ("n is 1", "not understood"),
+        ("__import__('os').system('true') == 0", "not understood"),
+        ("n.__class__ == 1", "not understood"),
+        ("(lambda: 1)() == 1", "not understood"),
+        ("n == 1j", "not understood"),
+        ("`nope` == 1", "names 'nope'"),
+        ("(" * 500 + "n" + ")" * 500 + " == 1", "."),
+    ],
+)
+def test_told(condition: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        where(condition, COLUMNS)

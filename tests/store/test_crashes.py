@@ -1,0 +1,201 @@
+"""A writer is killed at any moment; whoever opens the store next finds a whole state.
+
+``GRAFTBOOST_KILLS=300 make test ARGS="-k crashes"`` kills more often.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graftboost import disk
+from graftboost.store import Store, digest
+
+from .stores import change, make_model
+
+N_KILLS = int(os.environ.get("GRAFTBOOST_KILLS", "50"))
+COMPACT_EVERY = 4
+MOST_CHANGES = 40
+OPERATIONS = ("write", "flush", "rename", "flush_directory", "remove")
+
+
+class Expected:
+    """What the store's model is after each change, by an estimator that nobody kills."""
+
+    def __init__(self) -> None:
+        self._model = make_model()
+        self._known = [self._look()]
+
+    def __getitem__(self, number: int) -> tuple[str, set[int]]:
+        while len(self._known) <= number:
+            change(self._model, len(self._known) - 1)
+            self._known.append(self._look())
+        return self._known[number]
+
+    def _look(self) -> tuple[str, set[int]]:
+        return digest(self._model._forest), set(self._model.row_ids_.tolist())
+
+
+@pytest.fixture(scope="module")
+def expected() -> Expected:
+    return Expected()
+
+
+@contextmanager
+def writer(path: Path, prepare: Callable[[], None] = lambda: None) -> Iterator[tuple[int, int]]:
+    """Start a process that changes a store and says the number of each change that returned."""
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # a fork, and threads; it uses none
+        child = os.fork()
+    if child == 0:
+        try:
+            os.close(reading)
+            prepare()
+            _change_forever(path, writing)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    try:
+        yield child, reading
+    finally:
+        os.close(reading)
+
+
+def _change_forever(path: Path, writing: int) -> None:
+    store = Store.open(path, compact_every=COMPACT_EVERY)
+    number = store.history()[-1].number
+    while number < MOST_CHANGES:
+        change(store, number)
+        number += 1
+        os.write(writing, bytes([number]))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _said(reading: int) -> int:
+    """Return the last change that returned, of all that were said until the writer died."""
+    last = -1
+    while data := os.read(reading, 4096):
+        last = data[-1]
+    return last
+
+
+def _check(path: Path, last: int, expected: Expected) -> int:
+    """Open the store; returns the change that it has come to."""
+    for read_only in (True, False):  # a reader first, who must not need a writer's tidying
+        with Store.open(path, read_only=read_only, compact_every=COMPACT_EVERY) as store:
+            number = store.history()[-1].number
+            assert number in (last, last + 1)
+            wanted, ids = expected[number]
+            assert store.digest == wanted == digest(store._state.saved.forest)
+            assert set(store.row_ids.tolist()) == ids
+            store.verify()
+    assert {file.suffix for file in path.iterdir()} <= {".graft", ".jsonl", ""}
+    return number
+
+
+def test_crashes_at_random_moments(tmp_path: Path, expected: Expected) -> None:
+    rng = random.Random(0)
+    path, number, round_ = tmp_path / "0", MOST_CHANGES, 0
+    for _ in range(N_KILLS // 2):
+        if number >= MOST_CHANGES:
+            round_ += 1
+            path, number = tmp_path / str(round_), 0
+            Store.create(path, make_model()).close()
+        with writer(path) as (child, reading):
+            time.sleep(rng.uniform(0, 0.08))
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            number = _check(path, max(number, _said(reading)), expected)
+
+
+@pytest.mark.parametrize("moment", ["before", "half", "after"])
+def test_crashes_between_steps(tmp_path: Path, expected: Expected, moment: str) -> None:
+    """Every operation on the disk is the last one, in turn."""
+    rng = random.Random(moment)
+    reached = set()
+    for kill in range(N_KILLS // 6):
+        path = tmp_path / str(kill)
+        Store.create(path, make_model()).close()
+        number, place = 0, rng.randrange(2, 34)
+
+        def prepare(place: int = place) -> None:
+            _die_at(place, moment)
+
+        with writer(path, prepare) as (child, reading):
+            os.waitpid(child, 0)
+            number = _check(path, max(0, _said(reading)), expected)
+            reached.add(number)
+        with writer(path) as (child, reading):  # and whoever comes after goes on
+            time.sleep(0.02)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            _check(path, max(number, _said(reading)), expected)
+    assert len(reached) > 1
+
+
+def _die_at(place: int, moment: str) -> None:
+    count = 0
+
+    def dying(name: str) -> Callable[..., Any]:
+        real = getattr(disk, name)
+
+        def operation(*args: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count < place:
+                return real(*args)
+            if moment == "half" and name == "write":
+                number, data, at = args
+                real(number, data[: len(data) // 2], at)
+            elif moment == "after":
+                real(*args)
+            return os.kill(os.getpid(), signal.SIGKILL)
+
+        return operation
+
+    for name in OPERATIONS:
+        setattr(disk, name, dying(name))
+
+
+def test_a_crash_while_a_store_is_made(tmp_path: Path) -> None:
+    for place in range(1, 12):
+        path = tmp_path / str(place)
+        child = os.fork()
+        if child == 0:
+            try:
+                _die_at(place, "before")
+                Store.create(path, make_model())
+            finally:
+                os._exit(1)
+        os.waitpid(child, 0)
+        if list(path.glob("model-*")):
+            with Store.open(path) as store:
+                store.verify()
+        else:
+            with pytest.raises(FileNotFoundError, match="There is no store"):
+                Store.open(path)
+
+
+def test_readers_see_whole_states(tmp_path: Path, expected: Expected) -> None:
+    path = tmp_path / "store"
+    Store.create(path, make_model()).close()
+    seen = []
+    with writer(path) as (child, _):
+        while os.waitpid(child, os.WNOHANG) == (0, 0):
+            with Store.open(path, read_only=True) as store:
+                number = store.history()[-1].number
+                assert store.digest == expected[number][0]
+                seen.append(number)
+    assert seen == sorted(seen)
+    assert len(np.unique(seen)) > 2
