@@ -95,8 +95,7 @@ def test_a_model_comes_back(model: Any, tmp_path: Path) -> None:
 
 
 def test_updates_go_on_where_they_were(model: Any, tmp_path: Path) -> None:
-    """More rows than there is room for in the file come in, so the arrays have to move out of "
-    "it."""
+    """More rows come in than there is room for in the file, so the arrays move out of it."""
     path = tmp_path / "model.graft"
     other = pickle.loads(pickle.dumps(model))
     other.save(path)

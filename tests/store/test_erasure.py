@@ -1,5 +1,4 @@
-"""What is removed leaves the disk: rows with patterns that are found nowhere else are looked "
-"for."""
+"""What is removed leaves the disk: patterns that no other row has are looked for."""
 
 from __future__ import annotations
 
