@@ -298,32 +298,38 @@ gb::Number number_of(const std::string& name, nb::dlpack::dtype dtype) {
 
 constexpr std::array<const char*, 3> loss_names{"logistic", "softmax", "squared"};
 
+// Calls with every number of a summary and its name.
+template <class Summary, class Use>
+void each_number(Summary& s, Use&& use) {
+  use("n_classes", s.loss.n_classes);
+  use("centre", s.loss.centre);
+  use("scale", s.loss.scale);
+  use("weight_unit", s.loss.weight_unit);
+  use("least_hessian", s.loss.least_hessian);
+  use("n_estimators", s.params.n_estimators);
+  use("learning_rate", s.params.learning_rate);
+  use("max_leaf_nodes", s.params.max_leaf_nodes);
+  use("min_samples_leaf", s.params.min_samples_leaf);
+  use("l2_regularization", s.params.l2_regularization);
+  use("subsample", s.params.subsample);
+  use("seed", s.params.seed);
+  use("updatable", s.params.updatable);
+  use("noise", s.noise);
+  use("n_rows", s.n_rows);
+  use("room", s.room);
+  use("n_entries", s.n_entries);
+  use("packed", s.packed);
+}
+
 nb::dict describe_summary(const gb::Summary& s) {
   nb::dict d;
   d["loss"] = loss_names[static_cast<std::size_t>(s.loss.kind)];
-  d["n_classes"] = s.loss.n_classes;
-  d["centre"] = s.loss.centre;
-  d["scale"] = s.loss.scale;
-  d["weight_unit"] = s.loss.weight_unit;
-  d["least_hessian"] = s.loss.least_hessian;
-  d["n_estimators"] = s.params.n_estimators;
-  d["learning_rate"] = s.params.learning_rate;
-  d["max_leaf_nodes"] = s.params.max_leaf_nodes;
-  d["min_samples_leaf"] = s.params.min_samples_leaf;
-  d["l2_regularization"] = s.params.l2_regularization;
-  d["subsample"] = s.params.subsample;
-  d["seed"] = s.params.seed;
-  d["updatable"] = s.params.updatable;
-  d["noise"] = s.noise;
-  d["n_rows"] = s.n_rows;
-  d["room"] = s.room;
-  d["n_entries"] = s.n_entries;
-  d["packed"] = s.packed;
+  each_number(s, [&](const char* name, const auto& value) { d[name] = value; });
   return d;
 }
 
 gb::Summary read_summary(const nb::dict& d) {
-  const auto get = [&]<class T>(const char* name, T& value) {
+  const auto read = [&]<class T>(const char* name, T& value) {
     if (!d.contains(name)) throw nb::value_error((std::string(name) + " is missing").c_str());
     try {
       value = nb::cast<T>(d[name]);
@@ -333,26 +339,9 @@ gb::Summary read_summary(const nb::dict& d) {
   };
   gb::Summary s;
   std::string loss;
-  get("loss", loss);
+  read("loss", loss);
   s.loss.kind = loss_kind(loss);
-  get("n_classes", s.loss.n_classes);
-  get("centre", s.loss.centre);
-  get("scale", s.loss.scale);
-  get("weight_unit", s.loss.weight_unit);
-  get("least_hessian", s.loss.least_hessian);
-  get("n_estimators", s.params.n_estimators);
-  get("learning_rate", s.params.learning_rate);
-  get("max_leaf_nodes", s.params.max_leaf_nodes);
-  get("min_samples_leaf", s.params.min_samples_leaf);
-  get("l2_regularization", s.params.l2_regularization);
-  get("subsample", s.params.subsample);
-  get("seed", s.params.seed);
-  get("updatable", s.params.updatable);
-  get("noise", s.noise);
-  get("n_rows", s.n_rows);
-  get("room", s.room);
-  get("n_entries", s.n_entries);
-  get("packed", s.packed);
+  each_number(s, read);
   return s;
 }
 

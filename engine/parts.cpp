@@ -598,13 +598,14 @@ bool in_range(const CodeLayout& layout, const Histogram<Sums>& histogram, std::i
 
 Flaw flaw_in_sums(const Forest& forest, std::size_t t) {
   const auto n_rows = static_cast<std::int64_t>(forest.rows.size());
-  for (const Node& node : forest.trees[t].nodes) {
+  const std::vector<Node>& nodes = forest.trees[t].nodes;
+  for (const Node& node : nodes) {
     if (!in_range(node.sums, n_rows)) return "a node has sums out of range";
-    if (node.is_leaf()) continue;
-    const auto& nodes = forest.trees[t].nodes;
-    if (nodes[static_cast<std::size_t>(node.left)].sums +
-            nodes[static_cast<std::size_t>(node.right)].sums !=
-        node.sums)
+  }
+  for (const Node& node : nodes) {
+    if (!node.is_leaf() && nodes[static_cast<std::size_t>(node.left)].sums +
+                                   nodes[static_cast<std::size_t>(node.right)].sums !=
+                               node.sums)
       return "a node's sums are not those of its children";
   }
   const bool fine = std::visit(

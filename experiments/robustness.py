@@ -81,7 +81,8 @@ def tables(results: Results) -> str:
                 for what in ("robust", "kept_if_robust", "kept_if_not")
             ]
         labels = done.labels
-        rows.append([str(labels["data"]), f"{labels['alpha']:g}", f"{labels['rows']:.1%}", *cells])
+        share = f"{100 * float(labels['rows']):g}%"
+        rows.append([str(labels["data"]), f"{labels['alpha']:g}", share, *cells])
     head = ["data set", "α", "rows removed", "stay the best"]
     for condition in CONDITIONS:
         head += [f"{condition}: foreseen to stay", "of these stay", "of the others stay"]
@@ -109,7 +110,7 @@ def draw(results: Results) -> Figure:
             )
         }
         bars(axis, names, series)
-        axis.set_title(f"{condition}\n{share:.1%} removed")
+        axis.set_title(f"{condition}\n{100 * share:g}% removed")
         axis.set_ylim(0, 100)
         if i % n == 0:
             axis.set_ylabel("per cent of the splits")

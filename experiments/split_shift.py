@@ -92,8 +92,9 @@ def draw(results: Results) -> Figure:
             bands[size] = ((mean - error).tolist(), (mean + error).tolist())
         x = [STRETCH * (point + 0.5) for point in range(len(next(iter(series.values()), [])))]
         lines(axis, x, series, bands=bands)
-        axis.set_yscale("symlog", linthresh=1)
-        axis.yaxis.set_major_formatter("{x:g}")
+        if max(map(max, series.values()), default=0) > 2:
+            axis.set_yscale("symlog", linthresh=1)
+            axis.yaxis.set_major_formatter("{x:g}")
         axis.set_title(f"{name}, {'removed' if way == 'remove' else 'added'}")
         if i % 4 == 0:
             axis.set_ylabel("better candidates")
