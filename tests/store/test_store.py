@@ -325,16 +325,20 @@ def test_a_full_disk_when_compacting_by_itself(path: Path, monkeypatch: pytest.M
     store.close()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_directory_that_is_read_only(path: Path) -> None:
+def test_a_directory_that_is_read_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Store.create(path, make_model()).close()
-    path.chmod(0o555)
-    try:
-        with pytest.raises(PermissionError):
-            Store.open(path)
-        Store.open(path, read_only=True).close()
-    finally:
-        path.chmod(0o755)
+    really = os.open
+
+    def read_only(name: Any, flags: int, *args: Any, **kwargs: Any) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR):
+            raise OSError(30, "Read-only file system", str(name))
+        return really(name, flags, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", read_only)
+    with pytest.raises(PermissionError, match=r"may not be written to.*read_only=True"):
+        Store.open(path)
+    with Store.open(path, read_only=True) as store:
+        store.verify()
 
 
 def test_damage_is_told(path: Path) -> None:
@@ -368,6 +372,25 @@ def test_damage_is_told(path: Path) -> None:
         Store.open(path)
     (path / "model-000002.graft").unlink()
     Store.open(path).close()
+
+
+def test_stores_of_other_versions(path: Path) -> None:
+    with Store.create(path, make_model()) as store:
+        store.remove([1])
+    journal, model = path / "journal-000001.graft", path / "model-000001.graft"
+    whole = files(path)
+    journal.write_bytes(whole[journal.name][:8] + b"\x09" + whole[journal.name][9:])
+    for read_only in (True, False):
+        with pytest.raises(InvalidFileError, match="version 9 of the format"):
+            Store.open(path, read_only=read_only)
+    assert journal.stat().st_size == len(whole[journal.name])
+    journal.write_bytes(whole[journal.name])
+    found = container.load(model)
+    arrays = {name: container.Pieces.of(array) for name, array in found.arrays.items()}
+    header = {**found.header, "store": {**found.header["store"], "format": 2}}
+    container.save(model, header, arrays)
+    with pytest.raises(InvalidFileError, match=r"format 2, and this graftboost knows format 1"):
+        Store.open(path)
 
 
 def test_a_change_that_was_cut_off(path: Path) -> None:

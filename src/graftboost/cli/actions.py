@@ -74,10 +74,11 @@ def fit(
     X = tables.features(rows, names, data)
     ids = None if roles.row_id is None else tables.column(rows, roles.row_id, data)
     weight = None if roles.weight is None else tables.column(rows, roles.weight, data)
+    verbose, model.verbose = model.verbose, int(output.is_watched)
     start = time.perf_counter()
-    with output.working(f"Training on {rows.num_rows:,} rows"):
-        model.fit(X, y, weight, row_ids=ids)
+    model.fit(X, y, weight, row_ids=ids)
     fitted = time.perf_counter()
+    model.verbose = verbose
     with output.working(f"Writing {path}"):
         kept = _kept(rows, roles.keep, data, model.row_ids_, ids)
         store = Store.create(

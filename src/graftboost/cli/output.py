@@ -38,10 +38,15 @@ class Output:
             for name, value in content.items():
                 print(f"{name.replace('_', ' '):<{width}}  {_written(value)}")
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody looks at it while it works."""
+        return not self.as_json and sys.stderr.isatty()
+
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
         """Show that something takes a while, to somebody who looks: not in a pipe."""
-        if self.as_json or not sys.stderr.isatty():
+        if not self.is_watched:
             yield
             return
         from rich.console import Console
