@@ -14,7 +14,8 @@ def test_version():
 
 
 def test_public_names():
-    assert set(dir(graftboost)) == {"GraftBoostClassifier", "GraftBoostRegressor", "__version__"}
+    names = {"GraftBoostClassifier", "GraftBoostRegressor", "__version__", "load"}
+    assert set(dir(graftboost)) == names
     assert all(getattr(graftboost, name) is not None for name in dir(graftboost))
 
 

@@ -200,13 +200,14 @@ def interrupted(call, moment):
     The moments are those at which Python looks for signals while it runs our code: when a function
     begins, when one that it called returns, and when a loop turns.
     """
-    ours = str(Path(graftboost.__file__).with_name("updating.py"))
+    folder = Path(graftboost.__file__).parent
+    ours = {str(folder / name) for name in ("updating.py", "changes.py", "row_ids.py")}
     left = moment
     last = {}
 
     def trace(frame, event, argument):
         nonlocal left
-        if frame.f_code.co_filename != ours:
+        if frame.f_code.co_filename not in ours:
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":

@@ -6,6 +6,7 @@ wait for an estimator to be made.
 
 from __future__ import annotations
 
+import copy
 import copyreg
 import os
 from collections.abc import Mapping
@@ -264,7 +265,8 @@ def _is_state(name: str) -> bool:
 
 
 def pack_forest(forest: Forest) -> bytes:
-    """Return a forest as the bytes of a file."""
+    """Return a forest as the bytes of a file; somebody may be updating it."""
+    forest = copy.deepcopy(forest)
     summary, arrays = forest_contents(forest, state=forest.updatable, room=False)
     return container.dumps({"kind": "forest", "forest": summary}, arrays)
 

@@ -174,7 +174,8 @@ class Updatable(ABC):
         self._check_updatable()
         with self._turn.lock:
             change = self._read_change(X, y, sample_weight, row_ids, remove, argument)
-            return self._apply(change, argument, start)
+            report = self._apply(change, argument, start)
+        return report
 
     def _read_change(
         self,
