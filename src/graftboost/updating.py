@@ -175,7 +175,7 @@ class Updatable(ABC):
         with self._turn.lock:
             change = self._read_change(X, y, sample_weight, row_ids, remove, argument)
             report = self._apply(change, argument, start)
-        return report
+        return report  # noqa: RET504 - not inside: whenever Ctrl-C comes, the lock is let go of
 
     def _read_change(
         self,
