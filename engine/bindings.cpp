@@ -181,11 +181,15 @@ auto column(const std::vector<Item>& items, Of&& of) {
   return to_numpy(std::move(values));
 }
 
-// To be called before the rows or the states of a forest are used.
+// To be called before the rows or the states of a forest are used. Whoever comes second waits, without
+// the interpreter's lock, which the look itself takes.
 void look_first(const gb::Forest& forest) {
-  if (!forest.first_look) return;
+  if (!forest.unseen) return;
+  nb::gil_scoped_release release;
+  std::lock_guard lock(forest.look_lock);
+  if (!forest.unseen) return;
   forest.first_look();
-  forest.first_look = nullptr;
+  forest.unseen = false;
 }
 
 nb::dict describe_tree(gb::Forest& forest, std::size_t t) {
@@ -392,6 +396,7 @@ std::unique_ptr<gb::Forest> put_together(const nb::dict& summary, const nb::dict
   std::unique_ptr<gb::Forest> made = gb::put_together(read_summary(summary), given, lender);
   if (made->states.empty()) return made;
   // What is verified first is held by the forest, and the forest by nothing of it.
+  made->unseen = true;
   made->first_look = [forest = made.get(), verify = keep(verify), thorough] {
     nb::gil_scoped_acquire gil;
     const auto& call = *static_cast<const nb::object*>(verify.get());

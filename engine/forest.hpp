@@ -1,6 +1,7 @@
 // The model: trees, the rows they were grown from, and the state that makes them updatable.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -125,9 +126,11 @@ class Forest {
   // Held while the forest changes. Predictions meanwhile go on with the last snapshot, if they have
   // made one, or wait; so they see the forest before or after, never between.
   mutable std::mutex change_lock;
-  // To be called, if there is one, before rows and states are used for the first time: they came from
-  // outside, and this throws if they are not sound.
-  mutable std::function<void()> first_look;
+  // Rows and states that came from outside are unseen until they are used for the first time. Then this
+  // is called, by one thread at a time, and throws if they are not sound.
+  mutable std::atomic<bool> unseen = false;
+  mutable std::mutex look_lock;
+  std::function<void()> first_look;
   // To be called at the end of a change, with the lock held.
   void forget_snapshot();
 

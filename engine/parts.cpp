@@ -508,6 +508,12 @@ struct CellLimits {
   }
 };
 
+bool has_twins(const Array<RowId>& ids) {
+  std::vector<RowId> sorted(ids.begin(), ids.end());
+  std::sort(sorted.begin(), sorted.end());
+  return std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
+}
+
 Flaw flaw_in_rows(const Forest& forest, int n_threads) {
   const Rows& rows = forest.rows;
   const CellLimits limits(rows.layout);
@@ -688,6 +694,7 @@ std::unique_ptr<Forest> put_together(const Summary& summary, const GivenParts& p
 std::optional<std::string> find_flaw(const Forest& forest, bool thorough, int n_threads) {
   if (forest.states.empty()) return std::nullopt;
   if (Flaw flaw = flaw_in_rows(forest, n_threads)) return flaw;
+  if (thorough && has_twins(forest.rows.ids)) return "two rows have the same id";
   return first_flaw(n_threads, forest.trees.size(), 1,
                     [&](std::size_t t, std::size_t) { return flaw_in_tree(forest, t, thorough); });
 }

@@ -9,6 +9,7 @@ import pickle
 import stat
 import struct
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -386,7 +387,7 @@ def _top(name: str, value: Any) -> Any:
         (_entry("node_left", 1, 2**40), "node_left cannot have"),
         (_entry("node_left", 1, 65), "node_left cannot have"),
         (_entry("node_left", 0, "object"), "numbers of the type 'object'"),
-        (_entry("node_left", 0, "float64"), "node_left (cannot have|has numbers of another kind)"),
+        (_entry("node_left", 0, "float64"), "cannot have|has numbers of another kind|lies on"),
         (_entry("node_left", 2, 3), "node_left has 3 elements"),
         (_set("node_left", 0, 0), "child that is out of range or not its own"),
         (_set("node_left", 0, 2**30), "child that is out of range"),
@@ -473,3 +474,53 @@ def test_other_changes_of_the_header(content: bytes, tmp_path: Path) -> None:
         path.write_bytes(file.getvalue())
         with pytest.raises(InvalidFileError, match="damaged"):
             graftboost.load(path)
+
+
+def test_arrays_that_share_bytes(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    first = _header(content)["arrays"]["tree_recorded"][1]
+    path.write_bytes(_with(content, _entry("tree_leaf_ids", 1, first)))
+    with pytest.raises(InvalidFileError, match="lies on what comes before it"):
+        graftboost.load(path)
+
+
+def test_rows_with_the_same_id(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    path.write_bytes(_with(content, _set("row_ids", 1, 0)))
+    with pytest.raises(ValueError, match="two rows have the same id"):
+        graftboost.load(path).remove([3])
+
+
+def test_several_threads_use_a_loaded_model_first(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    MODELS["several"].save(path)
+    for _ in range(10):
+        model = graftboost.load(path)
+        calls = [model.check_state, lambda model=model: pickle.dumps(model)] * 2
+        with ThreadPoolExecutor(4) as pool:
+            for done in [pool.submit(call) for call in calls]:
+                done.result()
+
+
+def test_classes_of_ones_own(tmp_path: Path) -> None:
+    class Mine(GraftBoostRegressor):
+        pass
+
+    model = Mine(n_estimators=2).fit(_table()[["x0"]], np.arange(N))
+    with pytest.raises(TypeError, match="Mine is a class of your own"):
+        model.save(tmp_path / "model")
+
+
+@pytest.mark.parametrize("value", [("a", 1), pd.Timestamp(1)], ids=["tuple", "nanoseconds"])
+def test_categories_that_would_not_be_told_again(value: Any, tmp_path: Path) -> None:
+    X = np.empty((60, 1), dtype=object)
+    X[:, 0] = [[value, "b", "c"][i % 3] for i in range(60)]
+    model = GraftBoostRegressor(n_estimators=2, categorical_features=[0]).fit(X, np.arange(60.0))
+    with pytest.raises(TypeError, match="a file cannot hold"):
+        model.save(tmp_path / "model")
+
+
+def test_devices_are_not_replaced() -> None:
+    with pytest.raises(OSError, match="is not a file"):
+        MODELS["binary"].save("/dev/null")
+    assert not Path("/dev/null").is_file()

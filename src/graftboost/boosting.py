@@ -336,6 +336,11 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         array([17])
         """
         check_is_fitted(self)
+        if type(self).__name__ not in saving.ESTIMATORS:
+            raise TypeError(
+                f"{type(self).__name__} is a class of your own, which a file cannot name. Keep the "
+                "model with pickle."
+            )
         if updatable and not self._forest.updatable:
             self._check_updatable()
         state = self._forest.updatable if updatable is None else bool(updatable)

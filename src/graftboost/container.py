@@ -109,6 +109,11 @@ def dump(file: IO[bytes], header: Mapping[str, Any], arrays: Arrays) -> None:
     }
     # Filled in so that the header has its final length at once.
     room = len(_as_json(header, table)) + 20 * len(table)
+    if room > MOST_HEADER_BYTES:
+        raise ValueError(
+            f"The header would have {room:,} bytes, and {MOST_HEADER_BYTES:,} is the most. Write "
+            "less at once."
+        )
     at = end = _aligned(PREFIX.size + room)
     for name, array in arrays.items():
         table[name][1] = at
@@ -261,7 +266,21 @@ def read(data: NDArray[np.uint8], source: str) -> Container:
     arrays, checksums = {}, {}
     for name, entry in table.items():
         arrays[name], checksums[name] = _array(data[:size], name, entry, source)
+    _check_apart(arrays, data, PREFIX.size + header_size, source)
     return Container(source, header, arrays, checksums, size)
+
+
+def _check_apart(
+    arrays: dict[str, NDArray[Any]], data: NDArray[np.uint8], end: int, source: str
+) -> None:
+    """Raise if two arrays share bytes: what is written to one would change the other."""
+    start = data.ctypes.data
+    for name, array in sorted(arrays.items(), key=lambda item: item[1].ctypes.data):
+        if not array.size:
+            continue
+        if array.ctypes.data - start < end:
+            raise damaged(source, f"{name} lies on what comes before it")
+        end = array.ctypes.data - start + array.nbytes
 
 
 def size_of(data: NDArray[np.uint8], source: str) -> int:
@@ -273,11 +292,14 @@ def _prefix(data: NDArray[np.uint8], source: str) -> tuple[bytes, int, int, int,
     magic, version, checksum, header_size, size = PREFIX.unpack(data[: PREFIX.size].tobytes())
     if magic != MAGIC:
         raise InvalidFileError(f"{source} is no file of graftboost: it begins with {magic!r}.")
-    if version != VERSION:
+    text = data[PREFIX.size : PREFIX.size + min(header_size, len(data))]
+    if version != VERSION and len(text) and zlib.crc32(text.tobytes()) == checksum:
         raise NewerFileError(
             f"{source} is written in version {version} of the format, and this graftboost reads "
             f"version {VERSION}. Install the graftboost that wrote it, or a newer one."
         )
+    if version != VERSION:
+        raise damaged(source, f"it says that it is of version {version}")
     if size > len(data):
         raise damaged(source, f"it should have {size} bytes and has {len(data)}")
     if header_size > min(size - PREFIX.size, MOST_HEADER_BYTES) or size < PREFIX.size:

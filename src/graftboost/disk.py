@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -27,11 +27,14 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     path = Path(os.path.realpath(path))
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a directory. Give the path of a file.")
-    number, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    temporary = Path(name)
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path} is not a file, but a device or the like. Give the path of a file.")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    number = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with os.fdopen(number, "w+b") as file:
-            os.fchmod(file.fileno(), _mode_for(path))
+            if path.exists():
+                os.fchmod(number, path.stat().st_mode & 0o7777)
             yield file
             file.flush()
             flush(file.fileno())
@@ -42,23 +45,12 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     flush_directory(path.parent)
 
 
-def _mode_for(path: Path) -> int:
-    """Return the permissions of a file, or those that a new one would get."""
-    try:
-        return path.stat().st_mode & 0o7777
-    except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
-
-
 def append(path: Path, data: bytes, at: int) -> None:
     """Write to the end of a file, which is at `at`, so that it is on the disk when this returns.
 
     What comes after that place is cut off. If this raises, the file ends there, or, should not even
     that be possible, with a part of the data.
     """
-    is_new = not path.exists()
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         os.ftruncate(number, at)
@@ -72,7 +64,7 @@ def append(path: Path, data: bytes, at: int) -> None:
             raise
     finally:
         os.close(number)
-    if is_new:
+    if at == 0:  # its name may be new
         flush_directory(path.parent)
 
 

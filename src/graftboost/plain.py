@@ -53,6 +53,8 @@ def encode(value: Any, what: str) -> Any:
         return {"dict": [[encode(k, what), encode(v, what)] for k, v in value.items()]}
     if isinstance(value, np.ndarray):
         return _encode_array(value, what)
+    if getattr(value, "nanosecond", 0):
+        raise TypeError(f"{what} holds {value!r}, whose nanoseconds a file cannot hold.")
     for kind, (types, written, _) in KINDS.items():
         if isinstance(value, types):
             return {kind: written(value)}

@@ -100,7 +100,7 @@ def contents(
         },
         "feature_names": saved.feature_names,
         "categories": [
-            None if values is None else encode(values, f"the categories of feature {feature}")
+            None if values is None else _encode_categories(values, feature)
             for feature, values in enumerate(_categories_held(saved))
         ],
         "classes": None if classes is None else encode(classes, "classes_"),
@@ -109,6 +109,17 @@ def contents(
         "forest": summary,
     }
     return header, arrays
+
+
+def _encode_categories(values: list[Any], feature: int) -> list[Any]:
+    what = f"the categories of feature {feature}"
+    for value in values:
+        if isinstance(value, list | tuple | Mapping | np.ndarray):
+            raise TypeError(
+                f"{what} holds {value!r}, a {type(value).__name__}, which a file cannot hold. "
+                "Use numbers, text or dates, or keep the model with pickle."
+            )
+    return [encode(value, what) for value in values]
 
 
 def _categories_held(saved: Saved) -> list[list[Any] | None]:

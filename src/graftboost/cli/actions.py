@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftboost.cli.output import Output, table
-from graftboost.store import Receipt, Store
+from graftboost.container import InvalidFileError
+from graftboost.store import Receipt, Store, StoreError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,7 +111,8 @@ def _kept(
         int(row_id): i for i, row_id in enumerate(range(rows.num_rows) if ids is None else ids)
     }
     order = [places[row_id] for row_id in held.tolist()]
-    return {name: tables.column(rows, name, data)[order] for name in names}
+    columns = {name: tables.values(rows, name, data) for name in names}
+    return {name: [column[place] for place in order] for name, column in columns.items()}
 
 
 def _target(column: Any) -> NDArray[Any]:
@@ -150,13 +152,14 @@ def add(output: Output, path: Path, data: Path, request: str | None) -> None:
         text = [name for name in _text_columns(model) if name != roles.target]
         if _has_text_classes(model):
             text.append(roles.target)
+        text += [name for name in store.attribute_names if store.is_text(name)]
         with output.working(f"Reading {data}"):
             rows = tables.read(data, text=text)
         X = tables.features(rows, _feature_names(model), data)
         y = tables.column(rows, roles.target, data)
         ids = None if roles.row_id is None else tables.column(rows, roles.row_id, data)
         weight = None if roles.weight is None else tables.column(rows, roles.weight, data)
-        kept = {name: tables.column(rows, name, data) for name in store.attribute_names}
+        kept = {name: tables.values(rows, name, data) for name in store.attribute_names}
         with output.working(f"Adding {rows.num_rows:,} rows"):
             report = store.add(X, y, weight, row_ids=ids, attributes=kept or None, request=request)
         _show_change(output, store, report)
@@ -312,7 +315,7 @@ def receipt(output: Output, path: Path, request: str | None, row: int | None) ->
             chosen = found[-1]
         else:
             assert request is not None
-            chosen = store.receipt(int(request) if request.isdecimal() else request)
+            chosen = store.receipt(request)
         output.result(_as_result(store, chosen), chosen.in_words(store.refitted_since(chosen)))
 
 
@@ -320,7 +323,10 @@ def verify(output: Output, path: Path) -> None:
     """Check everything."""
     with Store.open(path, read_only=True) as store:
         with output.working("Checking"):
-            store.verify()
+            try:
+                store.verify()
+            except StoreError as error:
+                raise InvalidFileError(str(error)) from error
         n = len(store.history())
         output.result(
             {"store": str(path), "verified": True, "receipts": n},

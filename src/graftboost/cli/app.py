@@ -190,7 +190,9 @@ def history(
     store: StorePath,
     last: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Only so many of the last changes.", show_default="all"),
+        typer.Option(
+            min=1, metavar="N", help="Only so many of the last changes.", show_default="all"
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -231,7 +233,7 @@ def verify(store: StorePath, json: Json = False) -> None:
 @app.command()
 @failing_clearly
 def refit(store: StorePath, request: Request = None, json: Json = False) -> None:
-    """Train all trees again from the rows held: exactly as if removed rows had never been there."""
+    """Train all trees again from the rows held, as if removed rows had never been there."""
     from graftboost.cli import actions
 
     actions.refit(Output(json), store, request)

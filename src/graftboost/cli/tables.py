@@ -89,9 +89,24 @@ def _kind(path: Path) -> str:
 
 def column(table: pa.Table, name: str, path: Path) -> Any:
     """Return a column of a file as an array."""
-    if name not in table.column_names:
-        raise ValueError(f"{path} has no column {name!r}. It has: {', '.join(table.column_names)}.")
+    _check_there(table, name, path)
     return table.column(name).to_numpy()
+
+
+def values(table: pa.Table, name: str, path: Path) -> list[Any]:
+    """Return a column of a file as Python values, None where one is missing."""
+    _check_there(table, name, path)
+    found: list[Any] = table.column(name).to_pylist()
+    return found
+
+
+def _check_there(table: pa.Table, name: str, path: Path) -> None:
+    n = table.column_names.count(name)
+    if n != 1:
+        raise ValueError(
+            f"{path} has {n or 'no'} column{'s' if n > 1 else ''} {name!r}. It has: "
+            f"{', '.join(table.column_names)}."
+        )
 
 
 def features(table: pa.Table, names: list[str], path: Path) -> pa.Table:
@@ -104,6 +119,8 @@ def features(table: pa.Table, names: list[str], path: Path) -> pa.Table:
             f"{path} lacks the column{'s' if len(missing) > 1 else ''} {', '.join(missing)}, which "
             "the model was trained on."
         )
+    for name in names:
+        _check_there(table, name, path)
     chosen = table.select(names)
     for place, field in enumerate(chosen.schema):
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):

@@ -15,6 +15,7 @@ from graftboost.container import Pieces
 from graftboost.row_ids import NO_IDS
 
 ARRAY = "attribute"
+MOST_EXACT = 2**53  # beyond, not every whole number is a float
 
 
 class Attributes:
@@ -124,27 +125,81 @@ def as_column(values: Any, name: str) -> NDArray[Any]:
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"attributes: column {name!r} has shape {array.shape}. Pass a flat list.")
-    if array.dtype.kind in "biu" and (array.dtype != np.uint64 or not array.size):
-        return array.astype(np.int64)
+    if array.dtype.kind in "mM":
+        missing = np.isnat(array)
+        array = array.astype(str).astype(object)
+        array[missing] = None
+    if array.dtype.kind not in "biufUSO":
+        raise ValueError(
+            f"attributes: column {name!r} has dtype {array.dtype}. Use numbers, text or dates."
+        )
+    if array.dtype.kind in "biu":
+        return _as_integers(array, name)
     if array.dtype.kind == "f":
         return array.astype(np.float64)
-    if array.dtype.kind in "mM":
-        array = array.astype(str)
-    column = np.empty(len(array), dtype=object)
-    column[:] = [_as_text(value) for value in array.tolist()]
+    found = [None if _is_missing(value) else value for value in array.tolist()]
+    if all(value is None or isinstance(value, int | float) for value in found) and any(
+        value is not None for value in found
+    ):
+        return _with_missing(found, name)
+    column = np.empty(len(found), dtype=object)
+    column[:] = [None if value is None else _as_text(value, name) for value in found]
     return column
 
 
-def _as_text(value: Any) -> str | None:
-    if value is None or value != value:  # NaN
-        return None
-    return value if isinstance(value, str) else str(value)
+def _as_integers(array: NDArray[Any], name: str) -> NDArray[np.int64]:
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"attributes: column {name!r} holds {array.max()}, which is too large.")
+    return array.astype(np.int64)
+
+
+def _with_missing(values: list[Any], name: str) -> NDArray[np.float64]:
+    """Return numbers, some of them missing, as floats; raises if one would become another."""
+    for value in values:
+        if isinstance(value, int) and abs(value) > MOST_EXACT:
+            raise ValueError(
+                f"attributes: column {name!r} holds {value} beside missing values, which is too "
+                "large to be kept exactly. Pass the column as text."
+            )
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or bool(value != value)  # NaN
+
+
+def _as_text(value: Any, name: str) -> str:
+    text = value if isinstance(value, str) else str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"attributes: column {name!r} holds {text!r}, which is no valid text."
+        ) from error
+    return text
 
 
 def _joined(first: NDArray[Any], second: NDArray[Any], name: str) -> NDArray[Any]:
-    if not len(first):
-        return second
+    """Put two columns together. One without any value is of whatever kind the other is."""
+    for one, other in ((first, second), (second, first)):
+        if one.dtype == object and not any(value is not None for value in one):
+            if other.dtype == object:
+                break
+            blank = _with_missing([None] * len(one), name) if len(one) else other[:0]
+            joined = [blank, other] if one is first else [other, blank]
+            return _numbers(joined, name)
     if (first.dtype == object) != (second.dtype == object):
         held, came = ("text", "numbers") if first.dtype == object else ("numbers", "text")
         raise ValueError(f"attributes: column {name!r} holds {held}, but {came} came. Pass {held}.")
-    return np.concatenate([first, second])
+    if first.dtype == object:
+        return np.concatenate([first, second])
+    return _numbers([first, second], name)
+
+
+def _numbers(columns: list[NDArray[Any]], name: str) -> NDArray[Any]:
+    if len({column.dtype for column in columns}) > 1:
+        columns = [
+            _with_missing(column.tolist(), name) if column.dtype == np.int64 else column
+            for column in columns
+        ]
+    return np.concatenate(columns)

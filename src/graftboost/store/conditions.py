@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,8 @@ def where(condition: str, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.boo
     """Return which rows a condition holds for.
 
     Nothing is run: the condition is read by Python's grammar, and only comparisons of columns with
-    numbers and text are understood.
+    numbers and text are understood. Where a value is missing neither a comparison nor its opposite
+    holds, as in SQL.
 
     Parameters
     ----------
@@ -59,7 +62,7 @@ def where(condition: str, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.boo
     except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
         raise ValueError(f"The condition {condition!r} cannot be read. {HOW}") from error
     n_rows = len(next(iter(columns.values()))) if columns else 0
-    return _Reader(condition, columns, names, n_rows).truth(tree)
+    return _Reader(condition, columns, names, n_rows).truth(tree).holds
 
 
 def _without_backticks(
@@ -74,6 +77,23 @@ def _without_backticks(
     return "".join(parts).strip(), names
 
 
+@dataclass(frozen=True)
+class _Truth:
+    """For which rows something holds and for which not; neither where a value is missing."""
+
+    holds: NDArray[np.bool_]
+    fails: NDArray[np.bool_]
+
+    def __and__(self, other: _Truth) -> _Truth:
+        return _Truth(self.holds & other.holds, self.fails | other.fails)
+
+    def __or__(self, other: _Truth) -> _Truth:
+        return _Truth(self.holds | other.holds, self.fails & other.fails)
+
+    def __invert__(self) -> _Truth:
+        return _Truth(self.fails, self.holds)
+
+
 class _Reader:
     def __init__(
         self,
@@ -84,50 +104,56 @@ class _Reader:
     ) -> None:
         self.condition, self.columns, self.names, self.n_rows = condition, columns, names, n_rows
 
-    def truth(self, node: ast.expr) -> NDArray[np.bool_]:
+    def truth(self, node: ast.expr) -> _Truth:
         match node:
             case ast.BoolOp(op=how, values=values):
-                join = np.logical_and if isinstance(how, ast.And) else np.logical_or
-                return np.asarray(join.reduce([self.truth(value) for value in values]), dtype=bool)
+                join = operator.and_ if isinstance(how, ast.And) else operator.or_
+                return functools.reduce(join, map(self.truth, values))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return ~self.truth(operand)
             case ast.Compare(left=left, ops=ops, comparators=comparators):
                 sides = [left, *comparators]
-                holds = np.ones(self.n_rows, dtype=bool)
-                for one, op, other in zip(sides, ops, comparators, strict=False):
-                    holds &= self.compare(one, op, other)
-                return holds
+                pairs = zip(sides, ops, comparators, strict=False)
+                return functools.reduce(operator.and_, (self.compare(*pair) for pair in pairs))
         raise self.unclear(node)
 
-    def compare(self, one: ast.expr, op: ast.cmpop, other: ast.expr) -> NDArray[np.bool_]:
+    def compare(self, one: ast.expr, op: ast.cmpop, other: ast.expr) -> _Truth:
         if isinstance(op, ast.In | ast.NotIn):
-            if not isinstance(other, ast.List | ast.Tuple | ast.Set):
+            if not isinstance(other, ast.List | ast.Tuple | ast.Set) or not other.elts:
                 raise self.unclear(other)
-            found = np.zeros(self.n_rows, dtype=bool)
-            for item in other.elts:
-                found |= self.compare(one, ast.Eq(), item)
+            equal = (self.compare(one, ast.Eq(), item) for item in other.elts)
+            found = functools.reduce(operator.or_, equal)
             return ~found if isinstance(op, ast.NotIn) else found
         if type(op) not in COMPARISONS:
             raise self.unclear(one)
         left, right = self.value(one), self.value(other)
-        for column, constant in ((left, right), (right, left)):
-            if isinstance(column, np.ndarray) and not isinstance(constant, np.ndarray):
-                self.check_kind(column, constant)
-        compared = COMPARISONS[type(op)]
-        if self.is_text(left) or self.is_text(right):
-            return self.compare_text(left, right, compared)
-        return np.broadcast_to(np.asarray(compared(left, right), dtype=bool), self.n_rows).copy()
+        if self.is_text(left) != self.is_text(right):
+            raise ValueError(
+                f"The condition {self.condition!r} compares text with numbers: "
+                f"{ast.unparse(one)} and {ast.unparse(other)}. Text is written in quotes, numbers "
+                "without."
+            )
+        return self.compared(left, right, COMPARISONS[type(op)])
 
-    def compare_text(
-        self, left: Any, right: Any, compared: Callable[[Any, Any], Any]
-    ) -> NDArray[np.bool_]:
-        """Compare text row by row; nothing is true of a value that is missing."""
-        lefts = left if isinstance(left, np.ndarray) else [left] * self.n_rows
-        rights = right if isinstance(right, np.ndarray) else [right] * self.n_rows
-        pairs = zip(lefts, rights, strict=True)
-        return np.array(
-            [a is not None and b is not None and bool(compared(a, b)) for a, b in pairs], dtype=bool
-        )
+    def compared(self, left: Any, right: Any, compare: Callable[[Any, Any], Any]) -> _Truth:
+        lefts, rights = self.spread(left), self.spread(right)
+        known = ~(self.missing(lefts) | self.missing(rights))
+        holds = np.zeros(self.n_rows, dtype=bool)
+        holds[known] = np.asarray(compare(lefts[known], rights[known]), dtype=bool)
+        return _Truth(holds, known & ~holds)
+
+    def spread(self, value: Any) -> NDArray[Any]:
+        """Return a value for each row."""
+        if isinstance(value, np.ndarray):
+            return value
+        kind = object if isinstance(value, str) else None
+        return np.full(self.n_rows, value, dtype=kind)
+
+    @staticmethod
+    def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+        if values.dtype == object:
+            return np.array([value is None for value in values], dtype=bool)
+        return np.asarray(np.isnan(values), dtype=bool)
 
     def value(self, node: ast.expr) -> Any:
         match node:
@@ -141,18 +167,15 @@ class _Reader:
                     )
                 return self.columns[column]
             case ast.Constant(value=bool() | int() | float() | str() as value):
-                return value
+                return self.checked(value, node)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
-                return -value
+                return self.checked(-value, node)
         raise self.unclear(node)
 
-    def check_kind(self, column: NDArray[Any], constant: Any) -> None:
-        if (column.dtype == object) != isinstance(constant, str):
-            held = "text" if column.dtype == object else "numbers"
-            raise ValueError(
-                f"The condition {self.condition!r} compares a column of {held} with {constant!r}. "
-                f"{'Write it in quotes' if held == 'text' else 'Leave the quotes out'}."
-            )
+    def checked(self, value: Any, node: ast.expr) -> Any:
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise self.unclear(node)
+        return value
 
     @staticmethod
     def is_text(value: Any) -> bool:

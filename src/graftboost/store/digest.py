@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from graftboost._engine import Forest
 
-# How a model was validated when it was fitted is its history, and no part of what it is now.
-LEFT_OUT = ("validation_losses",)
+# How a model was validated when it was fitted is its history, and how codes are stored follows from
+# the rows that it was fitted to: no part of what it is now.
+LEFT_OUT = ("validation_losses", "bin_common_codes", "bin_common_shares", "bin_bundles")
 
 
 def digest(forest: Forest) -> str:

@@ -24,6 +24,8 @@ class Lock:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._number = -1
+        self._owner = os.getpid()
         try:
             self._number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
@@ -38,6 +40,7 @@ class Lock:
         except BlockingIOError:
             holder = os.pread(self._number, 100, 0).decode(errors="replace").strip()
             os.close(self._number)
+            self._number = -1
             raise StoreLockedError(
                 f"{path.parent} is being written to by {holder or 'another process'}. Wait until "
                 "it is done, or open the store with read_only=True."
@@ -49,5 +52,10 @@ class Lock:
     def release(self) -> None:
         """Let go of it."""
         if self._number >= 0:
+            if os.getpid() == self._owner:  # a child that was forked has the file, not the lock
+                fcntl.flock(self._number, fcntl.LOCK_UN)
             os.close(self._number)
             self._number = -1
+
+    def __del__(self) -> None:
+        self.release()

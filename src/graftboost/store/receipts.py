@@ -21,8 +21,8 @@ EDGES = {
     "fitted with": "fitted while rows of these were held, and still as they were fitted",
 }
 REFITTED = {
-    True: "yes: the trees are exactly those of a model that never saw these rows",
-    False: "no: a refit makes the trees exactly those of a model that never saw these rows",
+    True: "yes: with these bins, the trees are those of a model that never saw these rows",
+    False: "no: a refit makes the trees those of a model that never saw these rows",
 }
 
 
@@ -150,16 +150,23 @@ def _as_json(content: Any) -> bytes:
     return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
 
-def read_lines(data: bytes) -> tuple[list[Receipt], int]:
+def read_lines(data: bytes, n_sure: int) -> tuple[list[Receipt], int]:
     """Return the receipts in a file, and how many of its bytes they take.
 
-    A last line that is not complete, as a crash leaves it, is not among them.
+    The first `n_sure` are known to be there. What comes after may end anyhow, as a crash leaves it;
+    such an end is not among them. Raises ValueError if one of the first cannot be read.
     """
-    receipts, size = [], 0
+    receipts: list[Receipt] = []
+    size = 0
     for line in data.splitlines(keepends=True):
-        if not line.endswith(b"\n"):
+        try:
+            if not line.endswith(b"\n"):
+                raise ValueError("the last line is not complete")
+            receipts.append(Receipt.from_json(json.loads(line)))
+        except ValueError as error:
+            if len(receipts) < n_sure:
+                raise ValueError(f"line {len(receipts) + 1} is no receipt: {error}") from error
             break
-        receipts.append(Receipt.from_json(json.loads(line)))
         size += len(line)
     return receipts, size
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graftboost import container, saving
 from graftboost.changes import Change, Rule
 from graftboost.container import Container, InvalidFileError, Pieces
+from graftboost.report import UpdateReport
 from graftboost.saving import Saved
 from graftboost.store.attributes import ARRAY, Attributes
 from graftboost.store.digest import digest
@@ -153,9 +154,18 @@ class State:
         if record.change is None:
             self.train(receipt.action)
         else:
-            record.change.apply(self.saved.forest, self.n_threads)
+            self.apply(record.change)
             self.note(record.change, record.attributes)
         self.add(record)
+
+    def apply(
+        self, change: Change, *, argument: str = "row_ids", start: float | None = None
+    ) -> UpdateReport:
+        """Change the model."""
+        # Before the engine has more classes: whoever predicts meanwhile looks them up by number.
+        if change.classes is not None:
+            self.saved.classes[len(change.classes)] = change.classes
+        return change.apply(self.saved.forest, self.n_threads, argument=argument, start=start)
 
     def append(self, record: Record) -> None:
         """Write a change that was made to the journal."""
@@ -172,8 +182,6 @@ class State:
         """Bring up to date what is kept besides the forest."""
         self.attributes.remove(change.removed)
         self.later = np.setdiff1d(self.later, change.removed)
-        if change.classes is not None:
-            self.saved.classes[len(change.classes)] = change.classes
         if change.added is not None:
             if self.attributes:
                 self.attributes.add(change.added.ids, attributes)

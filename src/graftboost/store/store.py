@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 import os
 import re
 import threading
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 RECEIPTS = "receipts.jsonl"
 LOCK = "lock"
 # What writers leave behind that are stopped, or have written something newer.
+LEFT_OVER = re.compile(r"lock|receipts\.jsonl|\..*\.tmp")
 OURS = re.compile(r"\.?(model|journal)-\d{6,}\.graft(\..*\.tmp)?|\.receipts\.jsonl\..*\.tmp")
 
 # The model is written anew after so many changes, or earlier if doing them again takes longer than
@@ -117,12 +119,8 @@ class Store:
             The store, open for writing.
         """
         model._check_updatable()
-        path = Path(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise FileExistsError(
-                f"{path} is there already, and not an empty directory. Open it with Store.open, "
-                "or choose another path."
-            )
+        path = Path(path).resolve()
+        _check_free(path)
         with model._turn.lock:
             saved = model._saved()
             ids = saved.forest.row_ids
@@ -144,20 +142,23 @@ class Store:
                 edges="",
                 previous=FIRST,
             ).sealed()
-            state = State(
-                path, 0, saved, kept, NO_IDS, dict(notes or {}), 0, receipt.hash, receipt.after
-            )
+            known = json.loads(json.dumps(notes or {}))
+            state = State(path, 0, saved, kept, NO_IDS, known, 0, receipt.hash, receipt.after)
             path.mkdir(parents=True, exist_ok=True)
             lock = Lock(path / LOCK)
+            store = cls(path, lock, compact_every)
             try:
+                _check_free(path)  # now that nobody else can make one there
                 # The model comes last: a directory without one is no store yet.
                 with disk.replacing(path / RECEIPTS) as file:
                     file.write(receipt.to_line())
                 state.write(1)
                 disk.flush_directory(path.parent)
-            finally:
-                lock.release()
-        return cls.open(path, compact_every=compact_every)
+                store._load()
+            except BaseException:
+                store.close()
+                raise
+        return store
 
     @classmethod
     def open(
@@ -193,7 +194,7 @@ class Store:
         InvalidFileError
             If one of its files is damaged.
         """
-        path = Path(path)
+        path = Path(path).resolve()
         if newest_generation(path) is None:
             raise FileNotFoundError(
                 f"There is no store in {path}. Make one with Store.create, or check the path."
@@ -358,9 +359,7 @@ class Store:
             return change.apply(state.saved.forest, 1, argument=argument, start=start)
         edges = state.edges(change.removed)
         with self._durably():
-            report = change.apply(
-                state.saved.forest, state.n_threads, argument=argument, start=start
-            )
+            report = state.apply(change, argument=argument, start=start)
             state.note(change, attributes)
             if self._model is not None:
                 self._model._next_id = state.saved.next_id
@@ -422,14 +421,19 @@ class Store:
     @contextlib.contextmanager
     def _durably(self) -> Iterator[None]:
         """If what was done cannot be written down, go back to what is written."""
+        state = self._state
+        if digest(state.saved.forest) != state.digest:
+            self._read_again()
+            raise StoreError(
+                f"The model of {self.path} was changed without the store, by its estimator. It has "
+                "been read from the disk again. Change it by the store's own methods."
+            )
         try:
             yield
         except BaseException as error:
             # What the engine refuses has changed nothing.
-            if not isinstance(error, ValueError) or (
-                digest(self._state.saved.forest) != self._state.digest
-            ):
-                self._load()
+            if not isinstance(error, ValueError) or digest(state.saved.forest) != state.digest:
+                self._read_again()
             if isinstance(error, OSError):
                 raise StoreError(
                     f"The change could not be written to {self.path} ({error}), and was not made. "
@@ -498,6 +502,10 @@ class Store:
         """Names of the columns that are kept beside the rows."""
         return list(self._state.attributes.columns)
 
+    def is_text(self, attribute: str) -> bool:
+        """Tell whether a column that is kept beside the rows holds text."""
+        return bool(self._state.attributes.columns[attribute].dtype == object)
+
     def summary(self) -> dict[str, Any]:
         """Return what the store holds, in a few words and numbers."""
         saved = self._state.saved
@@ -541,15 +549,20 @@ class Store:
 
     def receipt(self, request: str | int) -> Receipt:
         """Return the receipt of a request, by its name or by the number of the change."""
-        for receipt in self.history():
-            if request in (receipt.request, receipt.number):
+        receipts = self.history()
+        for receipt in receipts:
+            if receipt.request == request:
+                return receipt
+        for receipt in receipts:
+            if str(receipt.number) == str(request):
                 return receipt
         raise KeyError(f"There is no receipt of {request!r}. history() has all there are.")
 
     def refitted_since(self, receipt: Receipt) -> bool:
         """Tell whether all trees were trained again by a change or after it.
 
-        Then they are exactly those of a model that never saw the rows that it removed.
+        Then they are those of a model that was trained with these bins, and for as many iterations,
+        on rows among which those that it removed never were.
         """
         return any(
             later.strategy == "refit" and later.number >= receipt.number for later in self.history()
@@ -573,7 +586,13 @@ class Store:
                 problem = f"receipt {state.number_written} is not the one that the model names"
             if problem is not None:
                 raise StoreError(f"The chain of receipts in {self.path} is broken: {problem}.")
-            container.load(state.model_path).verify()
+            try:
+                container.load(state.model_path).verify()
+            except FileNotFoundError:
+                raise StoreError(
+                    f"{state.model_path} is gone: a writer has written a newer one. Open the store "
+                    "again to verify that."
+                ) from None
             for found in Journal(state.journal.path).read():
                 Record.restore(found)
             if digest(state.saved.forest) != state.digest:
@@ -589,19 +608,23 @@ class Store:
         """Write the model anew, so that no file holds anything of removed rows any more."""
         with self._turn:
             state = self._writable()
-            if not state.recent:
-                return
             try:
-                self._write_receipts()
-                state.write(state.generation + 1)
+                if state.recent:
+                    # What is damaged is not written again with checksums that are right.
+                    container.load(state.model_path).verify()
+                    self._write_receipts()
+                    try:
+                        state.write(state.generation + 1)
+                    finally:
+                        # From the new file, if there is one: the old one's pages, with what was
+                        # removed, go with it.
+                        self._read_again()
+                self._tidy_up()
             except OSError as error:
                 raise StoreError(
-                    f"The model could not be written to {self.path} ({error}). Nothing is lost: "
-                    "the changes are in the journal. Make room, and compact again."
+                    f"The files of {self.path} could not be written anew ({error}). Nothing is "
+                    "lost, but they may still hold removed rows. Make room, and compact again."
                 ) from error
-            # From the new file: the old one's pages, with what was removed, go with it.
-            self._load()
-            self._tidy_up()
 
     def _compact_if_due(self) -> None:
         state = self._state
@@ -612,8 +635,13 @@ class Store:
             return
         try:
             self.compact()
-        except StoreError as error:
+        except (StoreError, InvalidFileError) as error:  # the change itself is on the disk
             warnings.warn(str(error), RuntimeWarning, stacklevel=4)
+
+    def _read_again(self) -> None:
+        """Go back to what is on the disk; if that cannot be read, the store is closed."""
+        self._held = None
+        self._load()
 
     def _load(self) -> None:
         """Read the newest model and do the changes since then again."""
@@ -640,7 +668,7 @@ class Store:
     def _written_receipts(self) -> list[Receipt]:
         path = self.path / RECEIPTS
         try:
-            return read_lines(path.read_bytes())[0]
+            return read_lines(path.read_bytes(), self._state.number_written + 1)[0]
         except FileNotFoundError:
             raise StoreError(f"{path} is missing: the receipts before are lost.") from None
         except ValueError as error:
@@ -649,7 +677,7 @@ class Store:
     def _write_receipts(self) -> None:
         """Take the receipts over from the journal, which is going to be removed."""
         path = self.path / RECEIPTS
-        written, size = read_lines(path.read_bytes())
+        written, size = read_lines(path.read_bytes(), self._state.number_written + 1)
         last = written[-1].number if written else -1
         lines = b"".join(r.to_line() for r in self._state.recent if r.number > last)
         disk.append(path, lines, size)
@@ -676,6 +704,18 @@ class Store:
                 f"The store {self.path} is open for reading. Open it with read_only=False."
             )
         return state
+
+
+def _check_free(path: Path) -> None:
+    """Raise if something is in a directory that is not what a store leaves that was never made."""
+    if not path.exists():
+        return
+    if path.is_dir() and all(LEFT_OVER.fullmatch(file.name) for file in path.iterdir()):
+        return
+    raise FileExistsError(
+        f"{path} is there already, and not an empty directory. If it is a store, open it with "
+        "Store.open; else choose another path."
+    )
 
 
 def _new_request() -> str:

@@ -1,0 +1,252 @@
+"""What goes wrong beside a store leaves nothing of it wrong."""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from graftboost import container, disk
+from graftboost.container import InvalidFileError
+from graftboost.store import Store, StoreError, digest
+
+from .stores import N_ROWS, make_model, make_rows
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+def _failing(times: int = 1, error: BaseException | None = None) -> Any:
+    """Wrap a function so that it fails a few times, after it has done what it does."""
+
+    def wrap(function: Any) -> Any:
+        left = times
+
+        def failing(*args: Any, **kwargs: Any) -> Any:
+            nonlocal left
+            result = function(*args, **kwargs)
+            if left:
+                left -= 1
+                raise error or OSError(5, "Input/output error")
+            return result
+
+        return failing
+
+    return wrap
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])
+def test_a_compaction_that_fails_after_the_rename(
+    path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    store = Store.create(path, make_model())
+    store.remove([1])
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "rename", _failing(error=error)(disk.rename))
+        with pytest.raises((StoreError, KeyboardInterrupt)):
+            store.compact()
+    store.remove([2])
+    before = store.digest
+    store.close()
+    with Store.open(path) as store:
+        assert store.digest == before
+        assert store.n_rows == N_ROWS - 2
+        assert len(store.history()) == 3
+        store.verify()
+
+
+def test_files_that_could_not_be_removed_are_next_time(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store.create(path, make_model())
+    store.remove([1])
+
+    def locked(path: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "remove", locked)
+        with pytest.raises(StoreError, match="may still hold removed rows"):
+            store.compact()
+    assert (path / "model-000001.graft").exists()
+    store.compact()
+    assert not (path / "model-000001.graft").exists()
+    store.close()
+
+
+def test_a_state_that_cannot_be_read_again_is_not_gone_on_with(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store.create(path, make_model())
+
+    def full(*args: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "write", full)
+        patch.setattr(container, "load", full)
+        with pytest.raises(OSError, match="No space left"):
+            store.remove([1])
+    with pytest.raises(StoreError, match="is closed"):
+        store.remove([2])
+    store.close()
+    with Store.open(path) as store:
+        assert store.n_rows == N_ROWS
+
+
+def test_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Store.create("store", make_model()) as store:
+        monkeypatch.chdir("/")
+        store.remove([1])
+        store.compact()
+    monkeypatch.chdir(tmp_path)
+    with Store.open("store") as store:
+        monkeypatch.chdir("/")
+        store.remove([2])
+        store.verify()
+
+
+def test_changes_of_the_estimator_are_not_built_upon(path: Path) -> None:
+    with Store.create(path, make_model()) as store:
+        store.remove([1])
+        store.model.remove([5])
+        with pytest.raises(StoreError, match="was changed without the store"):
+            store.remove([6])
+        assert store.n_rows == N_ROWS - 1
+        store.remove([6])
+        assert 5 in store.model.row_ids_
+    with Store.open(path) as store:
+        assert store.n_rows == N_ROWS - 2
+
+
+def test_ends_that_a_crash_leaves(path: Path) -> None:
+    with Store.create(path, make_model()) as store:
+        store.remove([1])
+    journal, receipts = path / "journal-000001.graft", path / "receipts.jsonl"
+    with journal.open("ab") as file:  # the beginning of a change, some of its pages not written
+        file.write(container.MAGIC + bytes(500))
+    with receipts.open("ab") as file:
+        file.write(bytes(40) + b"}\n")
+    for read_only in (True, False):
+        with Store.open(path, read_only=read_only) as store:
+            assert store.n_rows == N_ROWS - 1
+            assert len(store.history()) == 2
+            store.verify()
+    with Store.open(path) as store:
+        store.remove([2])
+        store.compact()
+        store.verify()
+        assert [r.number for r in store.history()] == [0, 1, 2]
+
+
+def test_what_could_not_be_read_is_not_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _ = make_rows(3, 50)
+    with Store.create(path, make_model(), attributes={"who": ["x"] * N_ROWS}) as store:
+        monkeypatch.setattr(container, "MOST_HEADER_BYTES", 4000)
+        with pytest.raises(ValueError, match="Write less at once"):
+            store.add(X, ["yes", "no"] * 25, attributes={"who": ["somebody else " * 8] * 50})
+        monkeypatch.undo()
+        assert store.n_rows == N_ROWS
+        assert digest(store._state.saved.forest) == store.digest
+
+
+def test_damage_is_not_written_again_as_if_it_were_right(path: Path) -> None:
+    Store.create(path, make_model("regressor")).close()
+    model = path / "model-000001.graft"
+    found = container.load(model)
+    data = bytearray(model.read_bytes())
+    first = found.arrays["bin_edges"].ctypes.data
+    header_at = data.index(found.arrays["row_raw_target"].tobytes()[:64])
+    assert first
+    data[header_at] ^= 1
+    model.write_bytes(data)
+    with Store.open(path) as store:
+        store.remove([1])
+        with pytest.raises(InvalidFileError, match="checksum of row_raw_target"):
+            store.compact()
+        with pytest.raises(InvalidFileError, match="checksum of row_raw_target"):
+            store.verify()
+
+
+def test_a_store_that_could_not_be_made(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: Any, **kwargs: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(container, "save", full)
+        with pytest.raises(OSError, match="No space left"):
+            Store.create(path, make_model())
+    with pytest.raises(TypeError):
+        Store.create(path, make_model(), notes={"a": object()})
+    with pytest.raises(FileNotFoundError, match="There is no store"):
+        Store.open(path)
+    with Store.create(path, make_model()) as store:
+        store.verify()
+
+
+def test_a_store_that_is_forgotten_lets_others_write(path: Path) -> None:
+    store = Store.create(path, make_model())
+    del store
+    gc.collect()
+    store = Store.open(path)
+    child = os.fork()
+    if child == 0:
+        os.read(os.pipe()[0], 1)  # until it is killed
+        os._exit(0)
+    store.close()
+    try:
+        Store.open(path).close()
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+
+
+def test_names_come_before_numbers(path: Path) -> None:
+    with Store.create(path, make_model()) as store:
+        store.remove([1], request="0")
+        store.remove([2])
+        assert store.receipt("0").number == 1
+        assert store.receipt("2").number == 2
+        assert store.receipt(0).number in (0, 1)
+
+
+def test_large_numbers_beside_missing_ones(path: Path) -> None:
+    large = 2**53 + 1
+    whole = {"customer": [large + i for i in range(N_ROWS)]}
+    X, _ = make_rows(3, 1)
+    with Store.create(path, make_model(), attributes=whole) as store:
+        assert store.find(f"customer == {large}").tolist() == [0]
+        with pytest.raises(ValueError, match=r"too large to be kept exactly\. Pass the column as"):
+            store.add(X, ["yes"], attributes={"customer": [None]})
+        store.add(X, ["yes"], attributes={"customer": [large]})
+        assert store.find(f"customer == {large}").tolist() == [0, 200]
+    with pytest.raises(ValueError, match="too large to be kept exactly"):
+        Store.create(
+            path.with_name("b"), make_model(), attributes={"c": [None, *whole["customer"][1:]]}
+        )
+
+
+def test_missing_dates_and_columns_of_nothing(path: Path) -> None:
+    since = pd.Series(pd.to_datetime(["2024-05-01"] * N_ROWS))
+    since[0] = pd.NaT
+    kept = {"since": since, "nothing": [None] * N_ROWS}
+    X, _ = make_rows(3, 1)
+    with Store.create(path, make_model(), attributes=kept) as store:
+        assert 0 not in store.find("since >= '2020-01-01'")
+        assert len(store.find("since >= '2020-01-01'")) == N_ROWS - 1
+        store.add(X, ["yes"], attributes={"since": ["2025-01-01"], "nothing": [7]})
+        assert store.find("nothing == 7").tolist() == [200]
+        store.compact()
+    with Store.open(path) as store:
+        assert store.find("nothing == 7").tolist() == [200]
+        assert np.isnan(store._state.attributes.columns["nothing"][0])
+        with pytest.raises(ValueError, match="no valid text"):
+            store.add(X, ["yes"], attributes={"since": ["\ud800"], "nothing": [1]})
