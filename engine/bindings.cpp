@@ -16,6 +16,7 @@
 #include "inspecting.hpp"
 #include "parts.hpp"
 #include "refresh.hpp"
+#include "soundness.hpp"
 #include "update.hpp"
 
 namespace nb = nanobind;

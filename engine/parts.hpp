@@ -3,7 +3,7 @@
 // Predictions need the bins, the nodes and where boosting starts: little, which is copied and checked
 // when a model is put together. Updates need the rows held and what they recorded, which can be
 // gigabytes: these parts are lent, not copied, so that nothing is read before it is asked for. Their
-// lengths are checked at once, their contents before the first use.
+// lengths are checked at once, their contents before the first use (see soundness.hpp).
 #pragma once
 
 #include <cstdint>
@@ -59,9 +59,5 @@ using GivenParts = std::map<std::string, GivenPart>;
 // taken on trust. `lender` keeps the memory of the given parts, which the model writes to.
 std::unique_ptr<Forest> put_together(const Summary& summary, const GivenParts& parts,
                                      std::shared_ptr<const void> lender);
-
-// Looks at every index in the state of a model that was put together, and says what is wrong with one.
-// Thorough: at all other numbers too, so that no arithmetic on them can go wrong.
-std::optional<std::string> find_flaw(const Forest& forest, bool thorough, int n_threads);
 
 }  // namespace graftboost
