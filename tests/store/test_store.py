@@ -424,25 +424,29 @@ def test_another_version_that_computes_otherwise(
         Store.open(path)
 
 
-def test_several_threads(path: Path) -> None:
-    with Store.create(path, make_model()) as store:
+@pytest.mark.parametrize("compact_every", [1, 100])
+def test_several_threads(path: Path, compact_every: int) -> None:
+    with Store.create(path, make_model(), compact_every=compact_every) as store:
         X, _ = make_rows(3, 20)
-        seen: list[int] = []
+        finished: list[Any] = []
+        done = threading.Event()
 
-        def look() -> None:
-            for _ in range(50):
-                store.predict(X)
-                seen.append(store.n_rows)
+        def repeat(look: Any) -> None:
+            while not done.is_set():
+                look()
+            finished.append(look)
 
-        threads = [threading.Thread(target=look) for _ in range(2)]
+        looks = [lambda: store.predict(X), lambda: store.n_rows]
+        threads = [threading.Thread(target=repeat, args=[look]) for look in looks]
         for thread in threads:
             thread.start()
         for row in range(20):
             store.remove([row])
+        done.set()
         for thread in threads:
             thread.join()
         assert store.n_rows == N_ROWS - 20
-        assert len(seen) == 100
+        assert len(finished) == 2
 
 
 # --- attributes -----------------------------------------------------------------------------------

@@ -446,6 +446,9 @@ class Store:
     @property
     def model(self) -> GraftBoostClassifier | GraftBoostRegressor:
         """The estimator that the store holds, for reading: what changes it is not written down."""
+        model = self._model
+        if model is not None:  # predictions do not wait for changes
+            return model
         with self._turn:
             if self._model is None:
                 from graftboost.estimators import restored
@@ -693,6 +696,9 @@ class Store:
     @property
     def _state(self) -> State:
         state = self._held
+        if state is None:
+            with self._turn:  # somebody may be reading it again
+                state = self._held
         if state is None:
             raise StoreError(f"The store {self.path} is closed. Open it again.")
         return state
