@@ -2,15 +2,20 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <cmath>
+#include <limits>
+#include <map>
+#include <variant>
 
 #include "forest.hpp"
 #include "inspecting.hpp"
@@ -30,17 +35,88 @@ using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::
 using Scores = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Table = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
 
+// A table of which only the cells that are not 0 need be there, row by row (scipy's CSR). Holds on to
+// the caller's arrays.
+class SparseTable {
+ public:
+  using Begin = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  using Columns = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  using Values = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+  // Looks at all that the engine relies on.
+  SparseTable(Begin begin, Columns columns, Values values, std::size_t n_columns)
+      : begin_(std::move(begin)),
+        columns_(std::move(columns)),
+        values_(std::move(values)),
+        n_columns_(n_columns) {
+    if (n_columns == 0 || n_columns >= gb::most_columns)
+      throw nb::value_error("n_columns: there are too many columns, or none");
+    const std::size_t n = columns_.size();
+    bool sound = begin_.size() > 0 && begin_(0) == 0 && values_.size() == n &&
+                 begin_(begin_.size() - 1) == static_cast<std::int64_t>(n);
+    for (std::size_t r = 0; sound && r + 1 < begin_.size(); ++r) sound = begin_(r) <= begin_(r + 1);
+    for (std::size_t r = 0; sound && r + 1 < begin_.size(); ++r) {
+      std::int64_t last = -1;
+      for (std::int64_t i = begin_(r); i < begin_(r + 1); ++i) {
+        const std::int32_t column = columns_.data()[i];
+        sound &= column > last;
+        last = column;
+      }
+      sound &= last < static_cast<std::int64_t>(n_columns);
+    }
+    if (!sound) throw nb::value_error("the columns of a row do not ascend, or are not there");
+  }
+
+  std::size_t n_rows() const { return begin_.size() - 1; }
+  nb::dlpack::dtype dtype() const { return values_.dtype(); }
+  template <class Value>
+  gb::SparseMatrix<Value> matrix() const {
+    return {begin_.data(), columns_.data(), static_cast<const Value*>(values_.data()), n_rows(),
+            n_columns_};
+  }
+
+ private:
+  Begin begin_;
+  Columns columns_;
+  Values values_;
+  std::size_t n_columns_;
+};
+
+// What Python passes for X.
+using AnyTable = std::variant<Table, SparseTable*>;
+
+std::size_t n_rows_of(const AnyTable& x) {
+  const auto* dense = std::get_if<Table>(&x);
+  return dense != nullptr ? dense->shape(0) : std::get<SparseTable*>(x)->n_rows();
+}
+
 template <class Value>
 gb::Matrix<Value> matrix(const Table& x) {
   return {static_cast<const Value*>(x.data()), x.shape(0), x.shape(1), x.stride(0), x.stride(1)};
 }
+template <class Value>
+gb::SparseMatrix<Value> matrix(const SparseTable* x) {
+  return x->matrix<Value>();
+}
 
-// Calls with the table as float or as double: no other kind of number reaches the engine.
+// Calls with the table as it is stored, and its values as float or as double: no other kind of number
+// reaches the engine.
 template <class Use>
-decltype(auto) with_values(const Table& x, Use&& use) {
-  if (x.dtype() == nb::dtype<float>()) return use(matrix<float>(x));
-  if (x.dtype() == nb::dtype<double>()) return use(matrix<double>(x));
-  throw nb::type_error("X: the engine takes float32 or float64");
+decltype(auto) with_values(const AnyTable& x, Use&& use) {
+  return std::visit(
+      [&](const auto& table) {
+        const auto dtype = [&] {
+          if constexpr (std::is_pointer_v<std::remove_cvref_t<decltype(table)>>) {
+            return table->dtype();
+          } else {
+            return table.dtype();
+          }
+        }();
+        if (dtype == nb::dtype<float>()) return use(matrix<float>(table));
+        if (dtype == nb::dtype<double>()) return use(matrix<double>(table));
+        throw nb::type_error("X: the engine takes float32 or float64");
+      },
+      x);
 }
 
 template <class T>
@@ -91,54 +167,56 @@ class Listener {
   std::chrono::steady_clock::time_point last_look_ = std::chrono::steady_clock::now();
 };
 
-std::shared_ptr<gb::BinMap> fit_bins(
-    const Table& x, const std::optional<Integers>& row_ids,
-    const std::vector<std::uint32_t>& n_categories, int max_bins, double split_sample, bool width,
-    const std::vector<std::optional<std::vector<double>>>& bin_edges, std::uint64_t seed,
-    int n_threads) {
-  const gb::BinningParams params{max_bins, split_sample, width, seed};
+std::shared_ptr<gb::BinMap> fit_bins(const AnyTable& x, const std::optional<Integers>& row_ids,
+                                     const std::map<std::uint32_t, std::uint32_t>& n_categories,
+                                     int max_bins, double split_sample, bool width,
+                                     const std::map<std::uint32_t, std::vector<double>>& bin_edges,
+                                     std::uint64_t seed, int n_threads, std::size_t rare_below) {
+  const gb::BinningParams params{max_bins, split_sample, width, seed, rare_below};
+  const gb::GivenColumns given{n_categories, bin_edges};
   return with_values(x, [&](const auto& values) {
     nb::gil_scoped_release release;
-    return std::make_shared<gb::BinMap>(gb::BinMap::fit(
-        values, view<std::int64_t>(row_ids), n_categories, bin_edges, params, n_threads));
+    return std::make_shared<gb::BinMap>(
+        gb::BinMap::fit(values, view<std::int64_t>(row_ids), given, params, n_threads));
   });
 }
 
 struct Arguments {
   std::shared_ptr<gb::BinMap> bins;
-  Table x;
+  AnyTable x;
   Doubles y;
   std::optional<Doubles> weight;
   std::optional<Integers> row_ids;
   gb::LossKind kind;
   int n_classes;
   gb::TrainingParams params;
+  std::size_t stats_memory;
   int n_threads;
-  std::optional<Table> x_val;
+  std::optional<AnyTable> x_val;
   std::optional<Doubles> y_val, weight_val;
   gb::Stopping stopping;
 };
 
-template <class Value>
-std::unique_ptr<gb::Forest> fit_values(const Arguments& a, Listener& listener) {
-  const gb::Sample<Value> sample{matrix<Value>(a.x), view<double>(a.y), view<double>(a.weight),
-                                 view<std::int64_t>(a.row_ids)};
-  gb::Sample<Value> validation;
-  if (a.x_val) {
-    if (a.x_val->dtype() != a.x.dtype())
-      throw nb::type_error("X_val: expected the same dtype as X");
-    validation = {matrix<Value>(*a.x_val), view<double>(a.y_val), view<double>(a.weight_val), {}};
-  }
-  nb::gil_scoped_release release;
-  return gb::Forest::fit(a.bins, sample, a.kind, a.n_classes, a.params,
-                         a.x_val ? &validation : nullptr, a.stopping, std::ref(listener),
-                         a.n_threads);
-}
-
-std::unique_ptr<gb::Forest> fit_forest(const Arguments& arguments, nb::object on_iteration) {
+std::unique_ptr<gb::Forest> fit_forest(const Arguments& a, nb::object on_iteration) {
   Listener listener(std::move(on_iteration));
-  return arguments.x.dtype() == nb::dtype<float>() ? fit_values<float>(arguments, listener)
-                                                   : fit_values<double>(arguments, listener);
+  return with_values(a.x, [&]<class Matrix>(const Matrix& values) {
+    const gb::Sample<Matrix> sample{values, view<double>(a.y), view<double>(a.weight),
+                                    view<std::int64_t>(a.row_ids)};
+    gb::Sample<Matrix> validation;
+    if (a.x_val) {
+      with_values(*a.x_val, [&]<class Other>(const Other& held_out) {
+        if constexpr (std::is_same_v<Matrix, Other>) {
+          validation = {held_out, view<double>(a.y_val), view<double>(a.weight_val), {}};
+        } else {
+          throw nb::type_error("X_val: expected the same kind of table and dtype as X");
+        }
+      });
+    }
+    nb::gil_scoped_release release;
+    return gb::Forest::fit(a.bins, sample, a.kind, a.n_classes, a.params, a.stats_memory,
+                           a.x_val ? &validation : nullptr, a.stopping, std::ref(listener),
+                           a.n_threads);
+  });
 }
 
 template <class T>
@@ -146,24 +224,24 @@ auto to_numpy(gb::Columns<T> columns, std::size_t n_rows) {
   return to_numpy<T, 2>(std::move(columns.values), {n_rows, columns.per_row});
 }
 
-nb::ndarray<nb::numpy, double, nb::ndim<2>> raw_scores(const gb::Forest& forest, const Table& x,
+nb::ndarray<nb::numpy, double, nb::ndim<2>> raw_scores(const gb::Forest& forest, const AnyTable& x,
                                                        int n_threads, int first, int last) {
   gb::Columns<double> scores;
   with_values(x, [&](const auto& values) {
     nb::gil_scoped_release release;
     scores = forest.scores(values, first, last, n_threads);
   });
-  return to_numpy(std::move(scores), x.shape(0));
+  return to_numpy(std::move(scores), n_rows_of(x));
 }
 
-nb::ndarray<nb::numpy, std::int32_t, nb::ndim<2>> apply(const gb::Forest& forest, const Table& x,
+nb::ndarray<nb::numpy, std::int32_t, nb::ndim<2>> apply(const gb::Forest& forest, const AnyTable& x,
                                                         int n_threads) {
   gb::Columns<std::int32_t> ids;
   with_values(x, [&](const auto& values) {
     nb::gil_scoped_release release;
     ids = forest.leaf_ids(values, n_threads);
   });
-  return to_numpy(std::move(ids), x.shape(0));
+  return to_numpy(std::move(ids), n_rows_of(x));
 }
 
 // Looks at a forest while nobody changes it; Python goes on while an update is waited for.
@@ -247,13 +325,12 @@ nb::tuple held_rows(gb::Forest& forest, const Integers& row_ids) {
   look_first(forest);
   const std::span<const gb::RowId> ids(row_ids.data(), row_ids.size());
   gb::HeldRows held = at_rest(forest, [&] { return gb::held_rows(forest, ids); });
-  return nb::make_tuple(
-      to_numpy<gb::Code, 2>(std::move(held.codes), {ids.size(), forest.bins->n_features()}),
-      to_numpy(std::move(held.target)));
+  return nb::make_tuple(to_numpy(std::move(held.begin)), to_numpy(std::move(held.columns)),
+                        to_numpy(std::move(held.codes)), to_numpy(std::move(held.target)));
 }
 
 // Added rows without any are given as X None.
-gb::UpdateCounts update(gb::Forest& forest, const std::optional<Table>& x,
+gb::UpdateCounts update(gb::Forest& forest, const std::optional<AnyTable>& x,
                         const std::optional<Doubles>& y, const std::optional<Doubles>& weight,
                         const std::optional<Integers>& row_ids, const Integers& removed,
                         const std::vector<std::int32_t>& relabel, int n_classes,
@@ -265,17 +342,17 @@ gb::UpdateCounts update(gb::Forest& forest, const std::optional<Table>& x,
       rule == "rank" ? gb::ToleranceRule::Kind::rank : gb::ToleranceRule::Kind::regret, tolerance,
       places};
   const std::span<const gb::RowId> gone(removed.data(), removed.size());
-  const auto run = [&]<class Value>(Value) {
-    gb::Sample<Value> added;
-    if (x) {
-      added = {matrix<Value>(*x), view<double>(y), view<double>(weight),
-               view<std::int64_t>(row_ids)};
-    }
+  const auto run = [&]<class Matrix>(const gb::Sample<Matrix>* added) {
     nb::gil_scoped_release release;
-    return gb::update(forest, x ? &added : nullptr, gone, removed_argument, relabel, n_classes,
-                      the_rule, n_threads);
+    return gb::update(forest, added, gone, removed_argument, relabel, n_classes, the_rule,
+                      n_threads);
   };
-  return x && x->dtype() == nb::dtype<float>() ? run(float{}) : run(double{});
+  if (!x) return run(static_cast<const gb::Sample<gb::Matrix<double>>*>(nullptr));
+  return with_values(*x, [&]<class Matrix>(const Matrix& values) {
+    const gb::Sample<Matrix> added{values, view<double>(y), view<double>(weight),
+                                   view<std::int64_t>(row_ids)};
+    return run(&added);
+  });
 }
 
 // --- parts ---------------------------------------------------------------------------------------
@@ -322,6 +399,7 @@ void each_number(Summary& s, Use&& use) {
   use("noise", s.noise);
   use("n_rows", s.n_rows);
   use("room", s.room);
+  use("n_features", s.n_features);
   use("n_entries", s.n_entries);
   use("packed", s.packed);
 }
@@ -364,8 +442,8 @@ nb::list describe_parts(const nb::object& self, bool state, bool room) {
           made, [](void* p) noexcept { delete static_cast<std::shared_ptr<const void>*>(p); });
     }
     nb::list pieces;
-    for (const void* piece : part.pieces) {
-      pieces.append(nb::ndarray<nb::numpy, nb::ro>(piece, 1, &part.length, owner, nullptr,
+    for (const gb::Part::Piece& piece : part.pieces) {
+      pieces.append(nb::ndarray<nb::numpy, nb::ro>(piece.data, 1, &piece.length, owner, nullptr,
                                                    dtype_of(part.number)));
     }
     described.append(nb::make_tuple(part.name, part.distance, pieces));
@@ -418,9 +496,14 @@ std::unique_ptr<gb::Forest> put_together(const nb::dict& summary, const nb::dict
 NB_MODULE(_engine, m) {
   m.doc() = "The C++ engine of graftboost.";
 
+  nb::class_<SparseTable>(m, "SparseTable", "A table that is mostly zeros, as the engine reads it.")
+      .def(nb::init<SparseTable::Begin, SparseTable::Columns, SparseTable::Values, std::size_t>(),
+           "begin"_a, "columns"_a, "values"_a, "n_columns"_a);
+
   nb::class_<gb::BinMap>(m, "BinMap", "How raw values become codes. Never changes once fitted.")
       .def_static("fit", &fit_bins, "X"_a, "row_ids"_a.none(), "n_categories"_a, "max_bins"_a,
-                  "split_sample"_a, "width"_a, "bin_edges"_a, "seed"_a, "n_threads"_a)
+                  "split_sample"_a, "width"_a, "bin_edges"_a, "seed"_a, "n_threads"_a,
+                  "rare_below"_a = 0)
       .def_prop_ro("n_features", &gb::BinMap::n_features)
       .def(
           "edges", [](const gb::BinMap& b, std::size_t f) { return to_numpy(b[f].edges); },
@@ -428,19 +511,33 @@ NB_MODULE(_engine, m) {
       .def(
           "n_categories", [](const gb::BinMap& b, std::size_t f) { return b[f].n_categories; },
           "feature"_a)
+      .def_prop_ro(
+          "cut", [](const gb::BinMap& b) { return to_numpy(b.cut().columns()); },
+          nb::rv_policy::automatic,
+          "The columns that have cuts of their own, ascending: all but the rare ones.")
+      .def_prop_ro(
+          "categorical",
+          [](const gb::BinMap& b) {
+            std::map<std::uint32_t, std::uint32_t> counts;
+            for (std::size_t i = 0; i < b.cut().size(); ++i) {
+              if (b.features()[i].categorical()) counts[b.cut()[i]] = b.features()[i].n_categories;
+            }
+            return counts;
+          },
+          "The number of categories of each categorical column.")
       .def(
           "n_codes", [](const gb::BinMap& b, std::size_t f) { return b[f].n_codes(); }, "feature"_a)
       .def(
           "encode",
-          [](const gb::BinMap& b, const Table& x) {
+          [](const gb::BinMap& b, const AnyTable& x) {
             std::vector<gb::Code> codes;
             with_values(x, [&](const auto& values) {
-              for (std::size_t r = 0; r < values.rows; ++r) {
-                for (std::size_t f = 0; f < values.columns; ++f)
+              for (std::uint32_t r = 0; r < values.rows; ++r) {
+                for (std::uint32_t f = 0; f < values.columns; ++f)
                   codes.push_back(b[f].code(values.at(r, f)));
               }
             });
-            return to_numpy<gb::Code, 2>(std::move(codes), {x.shape(0), x.shape(1)});
+            return to_numpy<gb::Code, 2>(std::move(codes), {n_rows_of(x), b.n_features()});
           },
           "X"_a, "The code of every cell: 0 is missing, intervals and categories follow.");
 
@@ -460,13 +557,13 @@ NB_MODULE(_engine, m) {
   nb::class_<gb::Forest>(m, "Forest", "The trees, the rows they hold and the online state.")
       .def_static(
           "fit",
-          [](std::shared_ptr<gb::BinMap> bins, Table x, Doubles y, std::optional<Doubles> weight,
+          [](std::shared_ptr<gb::BinMap> bins, AnyTable x, Doubles y, std::optional<Doubles> weight,
              std::optional<Integers> row_ids, const std::string& loss, int n_classes,
              int n_estimators, double learning_rate, int max_leaf_nodes, int min_samples_leaf,
              double l2_regularization, double subsample, std::uint64_t seed, bool updatable,
-             int n_threads, std::optional<Table> x_val, std::optional<Doubles> y_val,
+             int n_threads, std::optional<AnyTable> x_val, std::optional<Doubles> y_val,
              std::optional<Doubles> weight_val, int n_iter_no_change, double tol,
-             nb::object on_iteration) {
+             nb::object on_iteration, std::size_t stats_memory) {
             return fit_forest({std::move(bins),
                                x,
                                y,
@@ -476,6 +573,7 @@ NB_MODULE(_engine, m) {
                                n_classes,
                                {n_estimators, learning_rate, max_leaf_nodes, min_samples_leaf,
                                 l2_regularization, subsample, seed, updatable},
+                               stats_memory,
                                n_threads,
                                x_val,
                                y_val,
@@ -488,7 +586,12 @@ NB_MODULE(_engine, m) {
           "min_samples_leaf"_a, "l2_regularization"_a, "subsample"_a, "seed"_a, "updatable"_a,
           "n_threads"_a, "X_val"_a = nb::none(), "y_val"_a = nb::none(),
           "sample_weight_val"_a = nb::none(), "n_iter_no_change"_a = 0, "tol"_a = 0.0,
-          "on_iteration"_a = nb::none())
+          "on_iteration"_a = nb::none(), "stats_memory"_a = std::numeric_limits<std::size_t>::max())
+      .def_prop_rw(
+          "stats_memory",
+          [](const gb::Forest& f) { return at_rest(f, [&] { return f.stats_memory; }); },
+          [](gb::Forest& f, std::size_t bytes) { at_rest(f, [&] { f.stats_memory = bytes; }); },
+          "Bytes that the sums of nodes may take; what they take now is changed by updates only.")
       .def_prop_ro("bins",
                    [](const gb::Forest& f) { return std::const_pointer_cast<gb::BinMap>(f.bins); })
       .def_prop_ro("n_rows",
@@ -573,7 +676,9 @@ NB_MODULE(_engine, m) {
           },
           "feature"_a, "Which codes of a feature the rows held have: 1 where one has it.")
       .def("held_rows", &held_rows, "row_ids"_a,
-           "Codes and targets of rows that the model holds, in the order of their ids.")
+           "Rows that the model holds, in the order of their ids: where the cells of each begin, "
+           "columns "
+           "and codes of those that do not have the code of 0, and targets.")
       .def(
           "recorded",
           [](const gb::Forest& f, std::size_t t) {

@@ -5,6 +5,8 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "array.hpp"
 #include "bundling.hpp"
@@ -55,9 +57,15 @@ inline double value_of(std::uint64_t key) {
   return std::bit_cast<double>(key ^ ((key >> 63) ? std::uint64_t{1} << 63 : ~std::uint64_t{0}));
 }
 
-// Radix sort, eleven bits a pass; passes in which all keys agree are skipped.
+// Radix sort, eleven bits a pass; passes in which all keys agree are skipped. Few keys are sorted before
+// its counters are cleared.
 template <class Key>
 void sort_keys(Array<Key>& keys, Array<Key>& scratch) {
+  constexpr std::size_t few = 1024;
+  if (keys.size() <= few) {
+    std::sort(keys.begin(), keys.end());
+    return;
+  }
   constexpr int digit_bits = 11;
   constexpr int n_digits = (8 * sizeof(Key) + digit_bits - 1) / digit_bits;
   constexpr std::size_t radix = std::size_t{1} << digit_bits;
@@ -78,20 +86,41 @@ void sort_keys(Array<Key>& keys, Array<Key>& scratch) {
   }
 }
 
-// Distinct values in ascending order; first[i] is how many sorted values lie before value i.
+// What the rows looked at have in a column. Distinct values in ascending order; first[i] is how many of
+// the sorted values lie before value i.
 struct Distribution {
   std::vector<double> values;
   std::vector<std::size_t> first;
   std::size_t size = 0;
+  std::size_t n_zeros = 0, n_missing = 0;
 
+  // `zeros` are not among the keys.
   template <class Key>
-  explicit Distribution(const Array<Key>& sorted) : size(sorted.size()) {
-    for (std::size_t i = 0; i < sorted.size(); ++i) {
-      if (i == 0 || sorted[i] != sorted[i - 1]) {
-        values.push_back(value_of(sorted[i]));
-        first.push_back(i);
+  Distribution(const Array<Key>& sorted, std::size_t zeros, std::size_t missing)
+      : n_missing(missing) {
+    std::size_t i = 0;
+    while (i < sorted.size() || zeros != 0) {
+      if (zeros != 0 && (i == sorted.size() || value_of(sorted[i]) >= 0)) {
+        add(0.0, std::exchange(zeros, 0));
+        continue;
       }
+      const std::size_t begin = i;
+      while (i < sorted.size() && sorted[i] == sorted[begin]) ++i;
+      add(value_of(sorted[begin]), i - begin);
     }
+  }
+
+  bool is_rare(std::size_t rare_below) const {
+    const std::size_t n = size + n_missing, n_other = n - n_zeros;
+    return n_other < rare_below && 8 * n_other < n;
+  }
+
+ private:
+  void add(double value, std::size_t count) {
+    if (value == 0) n_zeros = count;
+    values.push_back(value);
+    first.push_back(size);
+    size += count;
   }
 };
 
@@ -145,77 +174,218 @@ Boundaries draw_candidates(const Boundaries& all, std::size_t limit, std::uint64
   return drawn;
 }
 
-std::vector<std::size_t> sampled_rows(std::size_t n_rows, std::span<const RowId> ids,
-                                      std::uint64_t seed) {
-  std::vector<std::size_t> rows;
-  const double share = static_cast<double>(most_rows_unsampled / 2) / static_cast<double>(n_rows);
-  for (std::size_t r = 0; r < n_rows; ++r) {
-    const auto id = static_cast<std::uint64_t>(ids.empty() ? static_cast<RowId>(r) : ids[r]);
-    if (as_fraction(hash(seed, 0x62696e73, id)) < share) rows.push_back(r);
+// The rows that are looked at: all, or a sample.
+struct LookedAt {
+  bool all = true;
+  std::vector<std::size_t> rows;  // if not all
+  std::size_t n = 0;
+
+  LookedAt(std::size_t n_rows, std::span<const RowId> ids, std::uint64_t seed)
+      : all(n_rows <= most_rows_unsampled), n(n_rows) {
+    if (all) return;
+    const double share = static_cast<double>(most_rows_unsampled / 2) / static_cast<double>(n_rows);
+    for (std::size_t r = 0; r < n_rows; ++r) {
+      const auto id = static_cast<std::uint64_t>(ids.empty() ? static_cast<RowId>(r) : ids[r]);
+      if (as_fraction(hash(seed, 0x62696e73, id)) < share) rows.push_back(r);
+    }
+    n = rows.size();
   }
-  return rows;
+  std::size_t row(std::size_t i) const { return all ? i : rows[i]; }
+};
+
+// Lowers the least value above each of `lows` to one that is seen; least[0] is below all of them.
+template <class Value>
+void see_value(const std::vector<Value>& lows, Value value, std::vector<Value>& least) {
+  Value& known = least[edges_below(lows.data(), lows.size(), value)];
+  if (value < known) known = value;  // a NaN is below nothing and changes nothing
 }
 
-// Fits the features of one model. Group by group: the columns of a group are read in one walk.
-template <class Value>
-class Fitter {
+// The columns of a table that need be looked at, by their place among these.
+template <class Table>
+class ColumnReader;
+
+template <class Number>
+class ColumnReader<Matrix<Number>> {
  public:
-  Fitter(const Matrix<Value>& x, std::span<const RowId> ids, const BinningParams& params)
-      : x_(x), params_(params), sampled_(x.rows > most_rows_unsampled) {
-    if (sampled_) rows_ = sampled_rows(x.rows, ids, params.seed);
-  }
-
-  void fit_group(std::size_t begin, std::span<Feature> group, const GivenEdges& given) const {
-    auto columns = read_columns(begin, group.size());
-    std::vector<Distribution> seen;
-    std::vector<std::vector<Value>> lows(group.size()), highs(group.size());
-    Array<Key> scratch;
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      sort_keys(columns[i], scratch);
-      seen.emplace_back(columns[i]);
-      if (group[i].categorical() || given[begin + i]) continue;
-      for (const std::size_t b : candidates(begin + i, seen[i])) {
-        lows[i].push_back(static_cast<Value>(seen[i].values[b]));
-        highs[i].push_back(static_cast<Value>(seen[i].values[b + 1]));
-      }
-    }
-    if (sampled_) highs = next_values(begin, lows);
-    const std::size_t n = sampled_ ? rows_.size() : x_.rows;
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      if (given[begin + i]) group[i].edges = *given[begin + i];
-      for (std::size_t k = 0; k < lows[i].size(); ++k) {
-        group[i].edges.push_back(edge_between(lows[i][k], highs[i][k]));
-      }
-      group[i].edges_single = single_edges(group[i].edges);
-      find_common_code(group[i], seen[i], n - seen[i].size);
-    }
-  }
-
- private:
+  using Value = Number;
   using Key = decltype(ordered(Value{}));
 
-  Value cell(const Value* row, std::size_t column) const {
-    return row[static_cast<std::ptrdiff_t>(column) * x_.column_stride];
-  }
+  ColumnReader(const Matrix<Value>& x, const LookedAt& looked_at, const GivenColumns&,
+               const BinningParams&)
+      : x_(x), looked_at_(looked_at) {}
 
-  // The values that are there, as keys, for the rows that are looked at.
-  std::vector<Array<Key>> read_columns(std::size_t begin, std::size_t n_columns) const {
-    const std::size_t n = sampled_ ? rows_.size() : x_.rows;
+  std::size_t size() const { return x_.columns; }
+  std::uint32_t column(std::size_t i) const { return static_cast<std::uint32_t>(i); }
+
+  // A row-major table is walked once for all of them.
+  std::vector<Distribution> read(std::size_t begin, std::size_t n_columns) const {
+    const std::size_t n = looked_at_.n;
     std::vector<Array<Key>> columns(n_columns);
     for (auto& column : columns) column.resize(n);
     std::vector<std::size_t> used(n_columns);
     for (std::size_t i = 0; i < n; ++i) {
-      const Value* row = x_.row(sampled_ ? rows_[i] : i);
+      const Value* row = x_.row(looked_at_.row(i));
       for (std::size_t c = 0; c < n_columns; ++c) {
         const Value value = cell(row, begin + c);
         columns[c][used[c]] = ordered(value);
         used[c] += !std::isnan(value);
       }
     }
-    for (std::size_t c = 0; c < n_columns; ++c) columns[c].resize(used[c]);
-    return columns;
+    std::vector<Distribution> seen;
+    Array<Key> scratch;
+    for (std::size_t c = 0; c < n_columns; ++c) {
+      columns[c].resize(used[c]);
+      sort_keys(columns[c], scratch);
+      seen.emplace_back(columns[c], 0, n - used[c]);
+    }
+    return seen;
   }
 
+  void see_all(std::size_t begin, const std::vector<std::vector<Value>>& lows,
+               std::vector<std::vector<Value>>& least) const {
+    for (std::size_t r = 0; r < x_.rows; ++r) {
+      const Value* row = x_.row(r);
+      for (std::size_t c = 0; c < lows.size(); ++c)
+        see_value(lows[c], cell(row, begin + c), least[c]);
+    }
+  }
+
+ private:
+  Value cell(const Value* row, std::size_t column) const {
+    return row[static_cast<std::ptrdiff_t>(column) * x_.column_stride];
+  }
+
+  const Matrix<Value>& x_;
+  const LookedAt& looked_at_;
+};
+
+// Turns the table on its side, but for the columns that are rare.
+template <class Number>
+class ColumnReader<SparseMatrix<Number>> {
+ public:
+  using Value = Number;
+  using Key = decltype(ordered(Value{}));
+
+  ColumnReader(const SparseMatrix<Value>& x, const LookedAt& looked_at, const GivenColumns& given,
+               const BinningParams& params)
+      : looked_at_(looked_at), n_rows_(x.rows) {
+    std::vector<std::uint32_t> counts(x.columns), place(x.columns, ColumnIndex::none);
+    for (std::size_t i = 0; i < looked_at.n; ++i)
+      x.for_each(looked_at.row(i), [&](std::uint32_t c, Value) { ++counts[c]; });
+    for (std::uint32_t c = 0; c < x.columns; ++c) {
+      const bool rare = counts[c] < params.rare_below && 8 * std::size_t{counts[c]} < looked_at.n;
+      if (rare && !given.n_categories.contains(c) && !given.edges.contains(c)) continue;
+      place[c] = static_cast<std::uint32_t>(columns_.size());
+      columns_.push_back(c);
+    }
+    begin_.resize(columns_.size() + 1);
+    for (std::size_t r = 0; r < x.rows; ++r) {
+      x.for_each(r, [&](std::uint32_t c, Value) {
+        if (place[c] != ColumnIndex::none) ++begin_[place[c] + 1];
+      });
+    }
+    std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+    values_.resize(begin_.back());
+    if (!looked_at.all) is_looked_at_.resize(begin_.back());
+    std::vector<std::size_t> to(begin_.begin(), begin_.end() - 1);
+    std::size_t next = 0;  // of the rows looked at
+    for (std::size_t r = 0; r < x.rows; ++r) {
+      const bool looked = looked_at.all || (next < looked_at.n && looked_at.rows[next] == r);
+      next += looked;
+      x.for_each(r, [&](std::uint32_t c, Value value) {
+        if (place[c] == ColumnIndex::none) return;
+        const std::size_t at = to[place[c]]++;
+        values_[at] = value;
+        if (!looked_at.all) is_looked_at_[at] = looked;
+      });
+    }
+  }
+
+  std::size_t size() const { return columns_.size(); }
+  std::uint32_t column(std::size_t i) const { return columns_[i]; }
+
+  std::vector<Distribution> read(std::size_t begin, std::size_t n_columns) const {
+    std::vector<Distribution> seen;
+    Array<Key> keys, scratch;
+    for (std::size_t c = begin; c < begin + n_columns; ++c) {
+      std::size_t n_missing = 0, n_keys = 0;
+      keys.resize(begin_[c + 1] - begin_[c]);
+      for (std::size_t i = begin_[c]; i < begin_[c + 1]; ++i) {
+        if (!looked_at_.all && !is_looked_at_[i]) continue;
+        keys[n_keys] = ordered(values_[i]);
+        std::isnan(values_[i]) ? ++n_missing : ++n_keys;
+      }
+      keys.resize(n_keys);
+      sort_keys(keys, scratch);
+      seen.emplace_back(keys, looked_at_.n - n_keys - n_missing, n_missing);
+    }
+    return seen;
+  }
+
+  void see_all(std::size_t begin, const std::vector<std::vector<Value>>& lows,
+               std::vector<std::vector<Value>>& least) const {
+    for (std::size_t c = 0; c < lows.size(); ++c) {
+      const std::size_t from = begin_[begin + c], to = begin_[begin + c + 1];
+      for (std::size_t i = from; i < to; ++i) see_value(lows[c], values_[i], least[c]);
+      if (to - from < n_rows_) see_value(lows[c], Value{0}, least[c]);
+    }
+  }
+
+ private:
+  const LookedAt& looked_at_;
+  std::size_t n_rows_;
+  std::vector<std::uint32_t> columns_;
+  std::vector<std::size_t> begin_;  // of each column's cells in
+  Array<Value> values_;
+  Array<std::uint8_t> is_looked_at_;
+};
+
+// Fits the features of one model, some columns at a time.
+template <class Table>
+class Fitter {
+ public:
+  using Value = typename Table::Value;
+
+  Fitter(const Table& x, std::span<const RowId> ids, const GivenColumns& given,
+         const BinningParams& params)
+      : given_(given),
+        params_(params),
+        looked_at_(x.rows, ids, params.seed),
+        columns_(x, looked_at_, given, params) {}
+
+  std::size_t size() const { return columns_.size(); }
+  std::uint32_t column(std::size_t i) const { return columns_.column(i); }
+
+  // Leaves is_rare as it is where a column is not rare.
+  void fit(std::size_t begin, std::span<Feature> features, std::uint8_t* is_rare) const {
+    const std::vector<Distribution> seen = columns_.read(begin, features.size());
+    std::vector<std::vector<Value>> lows(features.size()), highs(features.size());
+    std::vector<bool> is_given(features.size());
+    for (std::size_t i = 0; i < features.size(); ++i) {
+      const std::uint32_t f = column(begin + i);
+      if (const auto found = given_.n_categories.find(f); found != given_.n_categories.end()) {
+        features[i].n_categories = found->second;
+      } else if (const auto edges = given_.edges.find(f); edges != given_.edges.end()) {
+        features[i].edges = edges->second;
+      } else if (seen[i].is_rare(params_.rare_below)) {
+        is_rare[i] = 1;
+      } else {
+        for (const std::size_t b : candidates(f, seen[i])) {
+          lows[i].push_back(static_cast<Value>(seen[i].values[b]));
+          highs[i].push_back(static_cast<Value>(seen[i].values[b + 1]));
+        }
+      }
+    }
+    if (!looked_at_.all) highs = next_values(begin, lows);
+    for (std::size_t i = 0; i < features.size(); ++i) {
+      for (std::size_t k = 0; k < lows[i].size(); ++k)
+        features[i].edges.push_back(edge_between(lows[i][k], highs[i][k]));
+      features[i].edges_single = single_edges(features[i].edges);
+      find_common_code(features[i], seen[i]);
+    }
+  }
+
+ private:
   Boundaries candidates(std::size_t f, const Distribution& seen) const {
     if (seen.values.empty()) return {};
     const auto max_bins = static_cast<std::size_t>(params_.max_bins);
@@ -230,42 +400,50 @@ class Fitter {
   std::vector<std::vector<Value>> next_values(std::size_t begin,
                                               const std::vector<std::vector<Value>>& lows) const {
     std::vector<std::vector<Value>> least(lows.size());
-    for (std::size_t c = 0; c < lows.size(); ++c) {
+    for (std::size_t c = 0; c < lows.size(); ++c)
       least[c].assign(lows[c].size() + 1, std::numeric_limits<Value>::infinity());
-    }
-    for (std::size_t r = 0; r < x_.rows; ++r) {
-      const Value* row = x_.row(r);
-      for (std::size_t c = 0; c < lows.size(); ++c) {
-        const Value value = cell(row, begin + c);  // a NaN is below nothing and changes nothing
-        Value& known = least[c][edges_below(lows[c].data(), lows[c].size(), value)];
-        if (value < known) known = value;
-      }
-    }
+    columns_.see_all(begin, lows, least);
     for (auto& column : least) column.erase(column.begin());
     return least;
   }
 
-  static void find_common_code(Feature& feature, const Distribution& seen, std::size_t n_missing) {
+  static void find_common_code(Feature& feature, const Distribution& seen) {
     std::vector<std::size_t> counts(feature.n_codes());
-    counts[missing_code] = n_missing;
+    counts[missing_code] = seen.n_missing;
     for (std::size_t i = 0; i < seen.values.size(); ++i) {
       const std::size_t next = i + 1 < seen.values.size() ? seen.first[i + 1] : seen.size;
       counts[feature.code(seen.values[i])] += next - seen.first[i];
     }
     const auto most = std::max_element(counts.begin(), counts.end());
-    const std::size_t total = seen.size + n_missing;
+    const std::size_t total = seen.size + seen.n_missing;
     feature.common_code = static_cast<Code>(most - counts.begin());
     feature.common_share =
         total == 0 ? 1.0 : static_cast<double>(*most) / static_cast<double>(total);
   }
 
-  const Matrix<Value>& x_;
+  const GivenColumns& given_;
   const BinningParams& params_;
-  bool sampled_;
-  std::vector<std::size_t> rows_;
+  LookedAt looked_at_;
+  ColumnReader<Table> columns_;
 };
 
 }  // namespace
+
+BinMap::BinMap(std::size_t n_features, std::vector<std::uint32_t> columns,
+               std::vector<Feature> features)
+    : n_features_(n_features), cut_(std::move(columns)), features_(std::move(features)) {}
+
+const Feature& BinMap::rare() {
+  static const Feature feature = [] {
+    Feature made;
+    made.edges = {-std::numeric_limits<double>::denorm_min(), 0.0};
+    made.edges_single = {-std::numeric_limits<float>::denorm_min(), 0.0f};
+    made.common_code = rare_code(0);
+    made.common_share = 1;
+    return made;
+  }();
+  return feature;
+}
 
 std::vector<float> single_edges(const std::vector<double>& edges) {
   std::vector<float> singles;
@@ -307,27 +485,35 @@ double edge_between(double low, double high) {
   return middle;
 }
 
-template <class Value>
-BinMap BinMap::fit(const Matrix<Value>& x, std::span<const RowId> ids,
-                   const std::vector<std::uint32_t>& n_categories, const GivenEdges& given,
+template <class Table>
+BinMap BinMap::fit(const Table& x, std::span<const RowId> ids, const GivenColumns& given,
                    const BinningParams& params, int n_threads) {
-  std::vector<Feature> features(x.columns);
-  for (std::size_t f = 0; f < x.columns; ++f) features[f].n_categories = n_categories[f];
-  const Fitter<Value> fitter(x, ids, params);
-  const std::size_t share = x.columns / static_cast<std::size_t>(std::max(n_threads, 1));
-  parallel_blocks(n_threads, x.columns, std::clamp<std::size_t>(share, 1, columns_together),
+  const Fitter<Table> fitter(x, ids, given, params);
+  const std::size_t n = fitter.size();
+  std::vector<Feature> looked_at(n), features;
+  std::vector<std::uint8_t> is_rare(n);
+  const std::size_t share = n / static_cast<std::size_t>(std::max(n_threads, 1));
+  parallel_blocks(n_threads, n, std::clamp<std::size_t>(share, 1, columns_together),
                   [&](std::size_t begin, std::size_t end) {
-                    fitter.fit_group(begin, std::span(features).subspan(begin, end - begin), given);
+                    fitter.fit(begin, std::span(looked_at).subspan(begin, end - begin),
+                               is_rare.data() + begin);
                   });
-  bundle_features(x, ids, params.seed, features);
-  return BinMap(std::move(features));
+  std::vector<std::uint32_t> columns;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (is_rare[i]) continue;
+    columns.push_back(fitter.column(i));
+    features.push_back(std::move(looked_at[i]));
+  }
+  bundle_features(x, ids, params.seed, columns, features);
+  return BinMap(x.columns, std::move(columns), std::move(features));
 }
 
-template BinMap BinMap::fit(const Matrix<float>&, std::span<const RowId>,
-                            const std::vector<std::uint32_t>&, const GivenEdges&,
-                            const BinningParams&, int);
-template BinMap BinMap::fit(const Matrix<double>&, std::span<const RowId>,
-                            const std::vector<std::uint32_t>&, const GivenEdges&,
-                            const BinningParams&, int);
+#define GRAFTBOOST_FOR_TABLE(Table)                                                      \
+  template BinMap BinMap::fit(const Table&, std::span<const RowId>, const GivenColumns&, \
+                              const BinningParams&, int);
+GRAFTBOOST_FOR_TABLE(Matrix<float>)
+GRAFTBOOST_FOR_TABLE(Matrix<double>)
+GRAFTBOOST_FOR_TABLE(SparseMatrix<float>)
+GRAFTBOOST_FOR_TABLE(SparseMatrix<double>)
 
 }  // namespace graftboost

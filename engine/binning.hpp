@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "columns.hpp"
 #include "matrix.hpp"
 #include "types.hpp"
 
@@ -17,6 +18,7 @@ struct BinningParams {
   double split_sample = 0.1;  // alpha: the share of B that is kept as candidates
   bool width = false;         // the paper's Algorithm 4 in place of quantiles
   std::uint64_t seed = 0;
+  std::size_t rare_below = 0;  // see BinMap
 };
 
 // One feature. Code 0 is "missing". A numeric feature with edges e_1 < ... < e_m has codes 1..m+1:
@@ -43,26 +45,52 @@ struct Feature {
   Code code(float value) const;
 };
 
-// Per feature: the edges to use, or none where they are to be fitted.
-using GivenEdges = std::vector<std::optional<std::vector<double>>>;
+// What is known of some columns before they are looked at, by column.
+struct GivenColumns {
+  std::map<std::uint32_t, std::uint32_t> n_categories;  // of those that are categorical
+  std::map<std::uint32_t, std::vector<double>> edges;   // of those that are not to be fitted
+};
+
+// The most columns that a table may have: what rows hold of rare ones has two bits beside the column.
+inline constexpr std::size_t most_columns = std::size_t{1} << 29;
 
 // Made once per model and never changed by updates or refits.
+//
+// A column is rare if fewer rows than `rare_below`, and fewer than one in eight, have something other
+// than 0 there. So few rows make no leaf: there is nothing to split, and nothing to learn about where
+// to cut. All such columns are cut alike, below and above 0, and take no memory. When rows are added
+// that have something there, the column can be told apart like any other.
 class BinMap {
  public:
   BinMap() = default;
-  explicit BinMap(std::vector<Feature> features) : features_(std::move(features)) {}
+  // `features` are those of `columns`, ascending; the others are rare.
+  BinMap(std::size_t n_features, std::vector<std::uint32_t> columns, std::vector<Feature> features);
 
-  // `ids` may be empty (rows are numbered from 0). `n_categories` and `given` have one entry per
-  // column. Depends on the set of (id, row) pairs, not on their order.
-  template <class Value>
-  static BinMap fit(const Matrix<Value>& x, std::span<const RowId> ids,
-                    const std::vector<std::uint32_t>& n_categories, const GivenEdges& given,
+  // `ids` may be empty (rows are numbered from 0). Depends on the set of (id, row) pairs, not on their
+  // order, nor on how the table is stored.
+  template <class Table>
+  static BinMap fit(const Table& x, std::span<const RowId> ids, const GivenColumns& given,
                     const BinningParams& params, int n_threads);
 
-  std::size_t n_features() const { return features_.size(); }
-  const Feature& operator[](std::size_t f) const { return features_[f]; }
+  std::size_t n_features() const { return n_features_; }
+  const Feature& operator[](std::size_t f) const {
+    const std::uint32_t number = cut_.find(static_cast<std::uint32_t>(f));
+    return number == ColumnIndex::none ? rare() : features_[number];
+  }
+  // The columns that are not rare, ascending, and their features.
+  const ColumnIndex& cut() const { return cut_; }
+  const std::vector<Feature>& features() const { return features_; }
+
+  // What all rare columns are like: code 1 below 0, code 2 is 0, code 3 above.
+  static const Feature& rare();
+  template <class Value>
+  static Code rare_code(Value value) {
+    return value < 0 ? 1 : value == 0 ? 2 : value > 0 ? 3 : missing_code;
+  }
 
  private:
+  std::size_t n_features_ = 0;
+  ColumnIndex cut_;
   std::vector<Feature> features_;
 };
 

@@ -10,16 +10,56 @@ constexpr double rows_looked_at = 1 << 14;
 constexpr std::size_t most_candidates = 1024;  // conflicts are counted pair by pair
 constexpr std::uint32_t most_codes = 255;      // of a bundle, in one byte beside "none differs"
 
+// Features that may be bundled, and which of them a row has.
+class Candidates {
+ public:
+  Candidates(const std::vector<std::uint32_t>& columns, const std::vector<Feature>& features) {
+    for (std::uint32_t f = 0; f < features.size(); ++f) {
+      if (sparse_saving(features[f]) <= 0 || features[f].n_codes() > most_codes / 2) continue;
+      if (features[f].code(0.0) != features[f].common_code) not_zero_commonly_.push_back(size());
+      numbers_.push_back(f);
+      columns_.add(columns[f]);
+      features_.push_back(&features[f]);
+    }
+  }
+
+  std::size_t size() const { return numbers_.size(); }
+  std::uint32_t operator[](std::size_t i) const { return numbers_[i]; }
+
+  // Calls with every candidate in which the row differs from the common code.
+  template <class Value, class Use>
+  void for_each_differing(const Matrix<Value>& x, std::size_t row, Use&& use) const {
+    for (std::size_t i = 0; i < size(); ++i)
+      if (differs(i, x.at(row, columns_[i]))) use(i);
+  }
+  template <class Value, class Use>
+  void for_each_differing(const SparseMatrix<Value>& x, std::size_t row, Use&& use) const {
+    x.for_each(row, [&](std::uint32_t column, Value value) {
+      const std::uint32_t i = columns_.find(column);
+      if (i != ColumnIndex::none && differs(i, value)) use(std::size_t{i});
+    });
+    for (const std::size_t i : not_zero_commonly_)
+      if (x.at(row, columns_[i]) == 0) use(i);
+  }
+
+ private:
+  template <class Value>
+  bool differs(std::size_t i, Value value) const {
+    return features_[i]->code(value) != features_[i]->common_code;
+  }
+
+  std::vector<std::uint32_t> numbers_;  // in the features
+  ColumnIndex columns_;
+  std::vector<const Feature*> features_;
+  std::vector<std::size_t> not_zero_commonly_;
+};
+
 }  // namespace
 
-template <class Value>
-void bundle_features(const Matrix<Value>& x, std::span<const RowId> ids, std::uint64_t seed,
-                     std::vector<Feature>& features) {
-  std::vector<std::uint32_t> candidates;
-  for (std::uint32_t f = 0; f < features.size(); ++f) {
-    if (sparse_saving(features[f]) > 0 && features[f].n_codes() <= most_codes / 2)
-      candidates.push_back(f);
-  }
+template <class Table>
+void bundle_features(const Table& x, std::span<const RowId> ids, std::uint64_t seed,
+                     const std::vector<std::uint32_t>& columns, std::vector<Feature>& features) {
+  const Candidates candidates(columns, features);
   const std::size_t n = candidates.size();
   if (n < 2 || n > most_candidates || x.rows == 0) return;
 
@@ -30,10 +70,7 @@ void bundle_features(const Matrix<Value>& x, std::span<const RowId> ids, std::ui
     const auto id = static_cast<std::uint64_t>(ids.empty() ? static_cast<RowId>(r) : ids[r]);
     if (share < 1 && as_fraction(hash(seed, 0x62756e64, id)) >= share) continue;
     differing.clear();
-    for (std::size_t i = 0; i < n; ++i) {
-      const Feature& feature = features[candidates[i]];
-      if (feature.code(x.at(r, candidates[i])) != feature.common_code) differing.push_back(i);
-    }
+    candidates.for_each_differing(x, r, [&](std::size_t i) { differing.push_back(i); });
     for (const std::size_t i : differing) {
       for (const std::size_t j : differing) conflict[i * n + j] = true;
     }
@@ -64,9 +101,12 @@ void bundle_features(const Matrix<Value>& x, std::span<const RowId> ids, std::ui
   }
 }
 
-template void bundle_features(const Matrix<float>&, std::span<const RowId>, std::uint64_t,
-                              std::vector<Feature>&);
-template void bundle_features(const Matrix<double>&, std::span<const RowId>, std::uint64_t,
-                              std::vector<Feature>&);
+#define GRAFTBOOST_FOR_TABLE(Table)                                                  \
+  template void bundle_features(const Table&, std::span<const RowId>, std::uint64_t, \
+                                const std::vector<std::uint32_t>&, std::vector<Feature>&);
+GRAFTBOOST_FOR_TABLE(Matrix<float>)
+GRAFTBOOST_FOR_TABLE(Matrix<double>)
+GRAFTBOOST_FOR_TABLE(SparseMatrix<float>)
+GRAFTBOOST_FOR_TABLE(SparseMatrix<double>)
 
 }  // namespace graftboost

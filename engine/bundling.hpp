@@ -16,8 +16,8 @@ inline double sparse_saving(const Feature& feature) { return 1 - 2.5 * (1 - feat
 // their common codes in the same row (one-hot columns, above all). A row outside the sample, or added
 // later, may still do so: Rows keeps what does not fit into the shared cell apart. So bundles are a
 // matter of speed and memory; no model depends on them.
-template <class Value>
-void bundle_features(const Matrix<Value>& x, std::span<const RowId> ids, std::uint64_t seed,
-                     std::vector<Feature>& features);
+template <class Table>
+void bundle_features(const Table& x, std::span<const RowId> ids, std::uint64_t seed,
+                     const std::vector<std::uint32_t>& columns, std::vector<Feature>& features);
 
 }  // namespace graftboost

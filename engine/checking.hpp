@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,9 +24,10 @@ template <class Sums>
 class TreeChecker : public TreeWork<Sums> {
   using Base = TreeWork<Sums>;
   using Base::at, Base::change_, Base::count, Base::count_again, Base::forest_, Base::growing_,
-      Base::kept, Base::kept_, Base::layout, Base::leaf_ids_under, Base::look_at, Base::may_split,
-      Base::never, Base::node, Base::present_gain, Base::rows_in, Base::rule_, Base::set_value,
-      Base::sibling, Base::state_, Base::t_, Base::tolerated, Base::tree_, Base::watch;
+      Base::is_smaller, Base::kept, Base::kept_, Base::layout, Base::leaf_ids_under, Base::look_at,
+      Base::may_split, Base::never, Base::node, Base::present_gain, Base::rows_in, Base::rule_,
+      Base::set_value, Base::sibling, Base::state_, Base::t_, Base::tolerated, Base::tree_,
+      Base::watch;
   using typename Base::Reached;
 
  public:
@@ -34,7 +36,7 @@ class TreeChecker : public TreeWork<Sums> {
   TreeChecker(Forest& forest, const Change& change, const ToleranceRule& rule)
       : Base(forest, change, rule),
         path_(forest.rows.layout),
-        codes_(forest.rows.layout.n_features()) {}
+        codes_(forest.rows.layout.n_places()) {}
 
   // Nodes' own sums and values. `gradients` are those that the added rows record in this tree; their
   // leaves' values are added to `scores`.
@@ -64,7 +66,10 @@ class TreeChecker : public TreeWork<Sums> {
   // After book_totals(): the candidates' sums, then the checks. Nothing if no row is in the tree.
   std::optional<Findings> check(std::size_t t) {
     look_at(t);
+    if (change_.new_places) book_new_cells();
     touched_.assign(tree_->nodes.size(), false);
+    changed_.resize(tree_->nodes.size());
+    for (auto& rows : changed_) rows.clear();
     bool any = false;
     const auto book = [&](Slot row, bool in) {
       if (!forest_.in_bag(t_, forest_.rows.ids[row])) return;
@@ -77,10 +82,13 @@ class TreeChecker : public TreeWork<Sums> {
     ++counts.trees_touched;
     findings_ = {};
     largest_change_ = 0;
-    path_.set_kept(0, node(0).sums, kept(0));
+    enter(0, 0);
     check_node(0, 0);
     for (std::size_t i = 0; i < touched_.size(); ++i) {
-      if (touched_[i]) set_value(tree_->nodes[i]);
+      if (!touched_[i]) continue;
+      set_value(tree_->nodes[i]);
+      // The rows that it waits to hear of are not known in the next update.
+      if (state_->watches[i].is_pending()) state_->watches[i].forget();
     }
     // Keys of nodes change by no more than the gains on their paths do.
     state_->order_slack -= 2 * largest_change_;
@@ -116,44 +124,127 @@ class TreeChecker : public TreeWork<Sums> {
     const Sums sums(totals);
     cells_.clear();
     forest_.rows.for_each_cell(row, [&](std::uint32_t cell) { cells_.push_back(cell); });
-    for (std::uint32_t f = 0; in && f < codes_.size(); ++f) codes_[f] = forest_.rows.code(row, f);
+    const bool one_by_one = codes_.size() <= most_watched_features && !watches_groups(layout());
+    for (std::uint32_t p = 0; in && one_by_one && p < codes_.size(); ++p)
+      codes_[p] = forest_.rows.code(row, layout()[p], 0);
+    const auto code_of = [&](std::uint32_t p) {
+      return one_by_one ? codes_[p] : forest_.rows.code(row, layout()[p], 0);
+    };
     counts.work += work_of::booked_row;
     for (NodeIndex i = leaf; i != top; i = node(i).parent) {
       touched_[at(i)] = true;
-      watch(i).row_changed(growing_.split, totals, in, node(i).test.feature,
-                           [&](std::uint32_t f) { return codes_[f]; });
-      if (kept(i).empty()) continue;
-      counts.work += work_of::booked_cell * static_cast<double>(cells_.size());
-      Sums* histogram = kept(i).data();
-      for (const std::uint32_t cell : cells_)
-        in ? histogram[cell] += sums : histogram[cell] -= sums;
+      watch(i).row_changed(growing_.split, totals, in, layout().any_commonly_missing(),
+                           layout().number_of(node(i).test.feature), code_of);
+      if (!one_by_one) changed_[at(i)].push_back(row);
+      // As if the sums of half of the nodes were kept: what memory there is must not decide anything.
+      counts.work += work_of::booked_cell * static_cast<double>(cells_.size()) / 2;
+      if (kept(i).kept) kept(i).book(cells_, sums, in);
     }
+  }
+
+  void book_new_cells() {
+    // Bounds of single features have no room for more.
+    for (Watch& watched : state_->watches)
+      if (!watched.is_in_groups() || !watches_groups(layout())) watched.forget();
+    if (std::exchange(state_->counted_anew, false)) return;
+    for (const Rows::NewCell& cell : change_.new_cells) {
+      if (!forest_.in_bag(t_, forest_.rows.ids[cell.row])) continue;
+      const Sums sums(forest_.contributions_to(t_).of(cell.row));
+      for (NodeIndex i = leaf_of(cell.row); i != no_node; i = node(i).parent)
+        if (kept(i).kept) kept(i).book({&cell.cell, 1}, sums, true);
+    }
+  }
+
+  // Looked up once for all trees.
+  const std::vector<std::uint32_t>& present_in(Slot row) {
+    const auto found = present_.find(row);
+    return found != present_.end() ? found->second
+                                   : present_.emplace(row, forest_.rows.present(row)).first->second;
   }
 
   // --- checking --------------------------------------------------------------------------------
 
-  // A child's histogram is kept, or the parent's less the sibling's, or counted.
-  void enter(NodeIndex child, std::size_t depth) {
-    const Totals& sums = node(child).sums;
-    if (!kept(child).empty()) {
-      path_.set_kept(depth, sums, kept(child));
-    } else if (!kept(sibling(child)).empty()) {
-      path_.set_difference(depth, sums, kept(sibling(child)));
+  // A node's sums are kept, or the parent's less the sibling's, or counted.
+  void enter(NodeIndex i, std::size_t depth) {
+    const Totals& sums = node(i).sums;
+    if (kept(i).kept) {
+      path_.set_kept(depth, sums, kept(i));
+    } else if (i != 0 && kept(sibling(i)).kept) {
+      path_.set_less_kept(depth, sums, kept(sibling(i)));
+    } else if (i == 0 || is_smaller(i)) {
+      path_.set_counted(depth, sums, [this, i] { return count_again(i); });
     } else {
-      path_.set_counted(depth, sums, count_again(child));
+      path_.set_less_counted(depth, sums, [this, i] { return count_again(sibling(i)); });
     }
   }
 
-  Split judge(NodeIndex i, std::size_t depth, std::uint32_t feature) {
+  Split judge(NodeIndex i, std::size_t depth, std::uint32_t number) {
     Standing standing;
     const Totals& sums = node(i).sums;
-    const Split best = best_split_of_feature(growing_.split, layout()[feature], feature, sums,
-                                             path_.with(depth, feature), &standing);
-    if (watch(i).knows()) watch(i).judged(growing_.split, sums, feature, best.gain, standing);
+    const bool watched = watch(i).knows();
+    const Split best =
+        best_split_of_feature(growing_.split, layout()[number], sums, path_.with(depth, number),
+                              watched ? &standing : nullptr);
+    if (watched) watch(i).judged(growing_.split, sums, number, best.gain, standing);
     return best;
   }
-  double bound(NodeIndex i, std::uint32_t feature) {
-    return watch(i).bound(growing_.split, node(i).sums, feature);
+  double bound(NodeIndex i, std::uint32_t number) {
+    return watch(i).bound(growing_.split, node(i).sums, number);
+  }
+
+  Split judge_alone(NodeIndex i, std::size_t depth, std::uint32_t number) {
+    return best_split_of_feature(growing_.split, layout()[number], node(i).sums,
+                                 path_.with(depth, number));
+  }
+
+  // Watched in groups are only the features that most rows do not have. Of the others, the best.
+  Split judge_plain(NodeIndex i, std::size_t depth) {
+    Split best;
+    for (std::size_t k = 0; k < layout().first_sparse(); ++k) {
+      const std::uint32_t number = layout().by_offset()[k];
+      if (layout()[number].counts_only_differing()) continue;
+      const Split split = judge_alone(i, depth, number);
+      if (split.better_than(best)) best = split;
+    }
+    return best;
+  }
+
+  // The features that rows have which came or went.
+  void judge_those_present(NodeIndex i, std::size_t depth) {
+    Watch& watched = watch(i);
+    if (!watched.knows() || !watched.is_pending()) return;
+    numbers_.clear();
+    for (const Slot row : changed_[at(i)]) {
+      const std::vector<std::uint32_t>& present = present_in(row);
+      numbers_.insert(numbers_.end(), present.begin(), present.end());
+      if (numbers_.size() * few_present > layout().n_places()) return;  // then all are judged
+    }
+    for (std::size_t number = watched.n_places(); number < layout().n_places(); ++number)
+      numbers_.push_back(static_cast<std::uint32_t>(number));
+    std::sort(numbers_.begin(), numbers_.end());
+    numbers_.erase(std::unique(numbers_.begin(), numbers_.end()), numbers_.end());
+    const Totals& sums = node(i).sums;
+    Search<Sums> search(growing_.split, sums, true);
+    for (const std::uint32_t number : numbers_)
+      search.see(layout()[number], path_.with(depth, number));
+    watched.add_judged(growing_.split, sums, search.standings(), node(i).test.feature);
+    watched.all_seen(layout().n_places());
+  }
+  static constexpr std::size_t few_present = 8;  // one in so many
+
+  // The best candidate of all features, watched in groups.
+  Split judge_all(NodeIndex i, std::size_t depth) {
+    const Totals& sums = node(i).sums;
+    Search<Sums> search(growing_.split, sums, watch(i).knows());
+    const Sums* histogram = path_.with_all(depth);
+    for (const std::uint32_t number : layout().by_offset()) search.see(layout()[number], histogram);
+    const Split& best = search.best();
+    // A leaf's own feature is that of its best candidate.
+    const std::uint32_t own = node(i).is_leaf() ? best.test.feature : node(i).test.feature;
+    if (watch(i).knows()) {
+      watch(i).judged_all(growing_.split, sums, search.standings(), own, layout().n_places());
+    }
+    return best;
   }
 
   void check_node(NodeIndex i, std::size_t depth) {
@@ -197,18 +288,27 @@ class TreeChecker : public TreeWork<Sums> {
   // The best candidate of all; features that cannot have it are left out.
   Split find_best(NodeIndex i, std::size_t depth) {
     const bool known = watch(i).knows();
-    const std::uint32_t likely = node(i).test.feature;
-    if (!known) watch(i).start(growing_.split, node(i).sums, layout().n_features());
+    const std::uint32_t likely = layout().number_of(node(i).test.feature);
+    if (!known) watch(i).start(growing_.split, node(i).sums, layout());
+    if (watches_groups(layout())) {
+      if (!known) return judge_all(i, depth);
+      judge_those_present(i, depth);
+      Split best = judge_plain(i, depth);
+      const Split own = likely != ColumnIndex::none ? judge_alone(i, depth, likely) : Split{};
+      if (own.better_than(best)) best = own;
+      const bool stands = watch(i).bound_of_others(growing_.split, node(i).sums) < best.gain;
+      return stands ? best : judge_all(i, depth);
+    }
     Split best;
-    const auto see = [&](std::uint32_t f) {
-      const double most = known ? bound(i, f) : -never;
+    const auto see = [&](std::uint32_t number) {
+      const double most = known ? bound(i, number) : -never;
       if (most < best.gain || most == never) return;
-      const Split split = judge(i, depth, f);
+      const Split split = judge(i, depth, number);
       if (split.better_than(best)) best = split;
     };
-    see(likely);
-    for (const std::uint32_t f : layout().by_offset()) {
-      if (f != likely) see(f);
+    if (likely != ColumnIndex::none) see(likely);
+    for (const std::uint32_t number : layout().by_offset()) {
+      if (number != likely) see(number);
     }
     watch(i).sum_up();
     return best;
@@ -223,9 +323,10 @@ class TreeChecker : public TreeWork<Sums> {
     const double present = present_gain(node(i));
     if (present == never) return false;
     std::int64_t ahead = 0;
-    for (const std::uint32_t f : layout().by_offset()) {
-      ahead +=
-          count_better(growing_.split, layout()[f], node(i).sums, path_.with(depth, f), present);
+    path_.with_all(depth);  // quicker than one by one
+    for (const std::uint32_t number : layout().by_offset()) {
+      ahead += count_better(growing_.split, layout()[number], node(i).sums,
+                            path_.with(depth, number), present);
     }
     return ahead < rule_.places;
   }
@@ -235,25 +336,38 @@ class TreeChecker : public TreeWork<Sums> {
   // the present split leaves a side too little.
   bool regret_passes(NodeIndex i, std::size_t depth) {
     const std::int64_t n = node(i).sums.n;
-    const std::uint32_t own = node(i).test.feature;
+    const std::uint32_t own = layout().number_of(node(i).test.feature);
     const bool known = watch(i).knows();
     const double present = present_gain(node(i));
     const bool is_void = present == never;
     if (is_void && (rule_.tolerance == 0 || !may_split(node(i)))) return false;
     const std::int64_t n_least = std::min(n, rows_per_move * watch(i).rows_to_move());
-    if (known && tolerated(watch(i).bound(growing_.split, node(i).sums), present, n_least))
+    const bool groups = watches_groups(layout());
+    double plain = never;
+    if (groups && known) {
+      judge_those_present(i, depth);
+      plain = judge_plain(i, depth).gain;
+    }
+    if (known &&
+        tolerated(std::max(plain, watch(i).bound(growing_.split, node(i).sums)), present, n_least))
       return true;
-    if (!known) watch(i).start(growing_.split, node(i).sums, layout().n_features());
+    if (!known) watch(i).start(growing_.split, node(i).sums, layout());
     Split best_own;
-    if (is_void || !known || !tolerated(bound(i, own), present, n_least)) {
-      best_own = judge(i, depth, own);
+    if (is_void || !known || groups || !tolerated(bound(i, own), present, n_least)) {
+      best_own = groups ? judge_alone(i, depth, own) : judge(i, depth, own);
       watch(i).set_margin(margin_of(layout()[own], node(i).test, path_.with(depth, own)));
     }
     const double standard = is_void ? best_own.gain : present;
     if (standard == never || !tolerated(best_own.gain, standard, n)) return false;
-    for (const std::uint32_t f : layout().by_offset()) {
-      if (f == own || (known && tolerated(bound(i, f), standard, n))) continue;
-      if (!tolerated(judge(i, depth, f).gain, standard, n)) return false;
+    if (groups) {
+      const double others =
+          known ? std::max(plain, watch(i).bound_of_others(growing_.split, node(i).sums)) : -never;
+      if (!tolerated(others, standard, n) && !tolerated(judge_all(i, depth).gain, standard, n))
+        return false;
+    }
+    for (const std::uint32_t number : layout().by_offset()) {
+      if (groups || number == own || (known && tolerated(bound(i, number), standard, n))) continue;
+      if (!tolerated(judge(i, depth, number).gain, standard, n)) return false;
     }
     watch(i).sum_up();
     if (!(best_own.gain > present)) return true;
@@ -275,8 +389,9 @@ class TreeChecker : public TreeWork<Sums> {
 
   // Rows that another test of the same feature sends to the other side.
   std::int64_t count_moving(NodeIndex i, std::size_t depth, const Test& test) {
-    const CodeLayout::Place& place = layout()[test.feature];
-    const Sums* cells = path_.with(depth, test.feature) + place.offset;
+    const std::uint32_t number = layout().number_of(test.feature);
+    const CodeLayout::Place& place = layout()[number];
+    const Sums* cells = path_.with(depth, number) + place.offset;
     std::int64_t n_moving = 0;
     for (std::uint32_t c = 0; c < place.n_codes; ++c) {
       const auto code = static_cast<Code>(c);
@@ -337,16 +452,19 @@ class TreeChecker : public TreeWork<Sums> {
     slots.resize(slots.size() + slots_read_ahead);
     const auto keep = [&](NodeIndex i) {
       const auto [begin, end] = range[at(i)];
-      kept(i) = count({slots.data() + begin, end - begin});
+      Histogram<Sums> histogram = count({slots.data() + begin, end - begin});
+      kept(i) = NodeSums<Sums>(layout(), histogram);
     };
     keep(0);
     for (const Node& n : tree_->nodes) {
       if (n.is_leaf() || (!may_split(node(n.left)) && !may_split(node(n.right)))) continue;
       keep(node(n.left).sums.n <= node(n.right).sums.n ? n.left : n.right);
     }
-    path_.set_kept(0, node(0).sums, kept(0));
+    enter(0, 0);
     find_gains(0, 0);
     state_->counted = true;
+    state_->counted_anew = change_.new_places;
+    this->trim();
   }
 
   void find_gains(NodeIndex i, std::size_t depth) {
@@ -365,6 +483,9 @@ class TreeChecker : public TreeWork<Sums> {
   Findings findings_;
   double largest_change_ = 0;  // of a gain in the tree
   PathSums<Sums> path_;
+  std::vector<std::vector<Slot>> changed_;  // per node, if features are watched in groups
+  std::unordered_map<Slot, std::vector<std::uint32_t>> present_;  // in a row
+  std::vector<std::uint32_t> numbers_;
   std::vector<Code> codes_;           // of the row that is being booked
   std::vector<std::uint32_t> cells_;  // that it counts in
 };

@@ -41,15 +41,17 @@ double mean_weight(const Loss& loss, const Array<Weight>& weights) {
 
 }  // namespace
 
-template <class Value>
-std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap> bins, const Sample<Value>& sample,
+template <class Table>
+std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap> bins, const Sample<Table>& sample,
                                     LossKind kind, int n_classes, const TrainingParams& params,
-                                    const Sample<Value>* validation, const Stopping& stopping,
-                                    const OnIteration& on_iteration, int n_threads) {
+                                    std::size_t stats_memory, const Sample<Table>* validation,
+                                    const Stopping& stopping, const OnIteration& on_iteration,
+                                    int n_threads) {
   auto made = std::make_unique<Forest>();
   Forest& forest = *made;
   forest.bins = std::move(bins);
   forest.params = params;
+  forest.stats_memory = stats_memory;
   forest.loss.kind = kind;
   forest.loss.n_classes = n_classes;
   forest.rows.layout = CodeLayout(*forest.bins);
@@ -79,8 +81,8 @@ std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap> bins, const Sa
   return made;
 }
 
-template <class Value>
-void Forest::append(const Sample<Value>& sample, int n_threads) {
+template <class Table>
+void Forest::append(const Sample<Table>& sample, int n_threads) {
   const std::size_t first = rows.size(), n = first + sample.x.rows;
   rows.append_codes(*bins, sample.x, n_threads);
   rows.ids.resize(n);
@@ -150,6 +152,7 @@ std::unique_ptr<Forest> Forest::copy() const {
   made->trees = trees;
   made->states = states;
   made->validation_losses = validation_losses;
+  made->stats_memory = stats_memory;
   return made;
 }
 
@@ -199,8 +202,8 @@ void Forest::forget_snapshot() {
   snapshot_.reset();
 }
 
-template <class Value>
-Columns<double> Forest::scores(const Matrix<Value>& x, int first, int last, int n_threads) const {
+template <class Table>
+Columns<double> Forest::scores(const Table& x, int first, int last, int n_threads) const {
   const auto now = snapshot();
   const std::vector<double>& base = now->base_scores;
   const std::size_t k_trees = base.size(), n_trees = now->scorer.n_trees();
@@ -219,8 +222,8 @@ Columns<double> Forest::scores(const Matrix<Value>& x, int first, int last, int 
   return result;
 }
 
-template <class Value>
-Columns<std::int32_t> Forest::leaf_ids(const Matrix<Value>& x, int n_threads) const {
+template <class Table>
+Columns<std::int32_t> Forest::leaf_ids(const Table& x, int n_threads) const {
   const auto now = snapshot();
   const std::size_t n_trees = now->scorer.n_trees();
   Columns<std::int32_t> result{std::vector<std::int32_t>(x.rows * n_trees), n_trees};
@@ -275,12 +278,11 @@ std::optional<std::string> find_fault_in_tree(const Forest& forest, std::size_t 
                                              forest.params.l2_regularization)) {
       return where + std::to_string(i) + ": its value does not follow from its sums";
     }
-    if (i >= kept.size() || kept[i].empty()) continue;
+    if (i >= kept.size() || !kept[i].kept) continue;
     Histogram<Sums> histogram(forest.rows.layout.histogram_size());
     histogram.fill(Sums(Totals{}));
     accumulate(forest.rows, contributions, reached, histogram.data());
-    clear_implied_cells(forest.rows.layout, histogram.data());
-    if (!std::equal(histogram.begin(), histogram.end(), kept[i].begin(), kept[i].end())) {
+    if (!(NodeSums<Sums>(forest.rows.layout, histogram) == kept[i])) {
       return where + std::to_string(i) + ": its candidates' sums are not those of its rows";
     }
   }
@@ -318,14 +320,16 @@ std::optional<std::string> Forest::find_fault(int n_threads) const {
   return std::nullopt;
 }
 
-#define GRAFTBOOST_FOR_VALUE(Value)                                                              \
+#define GRAFTBOOST_FOR_TABLE(Table)                                                              \
   template std::unique_ptr<Forest> Forest::fit(                                                  \
-      std::shared_ptr<const BinMap>, const Sample<Value>&, LossKind, int, const TrainingParams&, \
-      const Sample<Value>*, const Stopping&, const OnIteration&, int);                           \
-  template void Forest::append(const Sample<Value>&, int);                                       \
-  template Columns<double> Forest::scores(const Matrix<Value>&, int, int, int) const;            \
-  template Columns<std::int32_t> Forest::leaf_ids(const Matrix<Value>&, int) const;
-GRAFTBOOST_FOR_VALUE(float)
-GRAFTBOOST_FOR_VALUE(double)
+      std::shared_ptr<const BinMap>, const Sample<Table>&, LossKind, int, const TrainingParams&, \
+      std::size_t, const Sample<Table>*, const Stopping&, const OnIteration&, int);              \
+  template void Forest::append(const Sample<Table>&, int);                                       \
+  template Columns<double> Forest::scores(const Table&, int, int, int) const;                    \
+  template Columns<std::int32_t> Forest::leaf_ids(const Table&, int) const;
+GRAFTBOOST_FOR_TABLE(Matrix<float>)
+GRAFTBOOST_FOR_TABLE(Matrix<double>)
+GRAFTBOOST_FOR_TABLE(SparseMatrix<float>)
+GRAFTBOOST_FOR_TABLE(SparseMatrix<double>)
 
 }  // namespace graftboost

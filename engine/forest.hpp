@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,9 +35,9 @@ struct TrainingParams {
 };
 
 // Rows to learn from or to validate on; `weight` and `ids` may be empty.
-template <class Value>
+template <class Table>
 struct Sample {
-  Matrix<Value> x;
+  Table x;
   std::span<const double> y;
   std::span<const double> weight;
   std::span<const RowId> ids;
@@ -64,17 +65,17 @@ using OnIteration = std::function<bool(int, double)>;
 // rows recorded; a leaf's value is a function of its sums; slot i means the same row everywhere.
 class Forest {
  public:
-  template <class Value>
+  template <class Table>
   static std::unique_ptr<Forest> fit(std::shared_ptr<const BinMap> bins,
-                                     const Sample<Value>& sample, LossKind kind, int n_classes,
-                                     const TrainingParams& params, const Sample<Value>* validation,
-                                     const Stopping& stopping, const OnIteration& on_iteration,
-                                     int n_threads);
+                                     const Sample<Table>& sample, LossKind kind, int n_classes,
+                                     const TrainingParams& params, std::size_t stats_memory,
+                                     const Sample<Table>* validation, const Stopping& stopping,
+                                     const OnIteration& on_iteration, int n_threads);
 
   // Appends rows, without recording anything of them in the trees or putting their targets and weights on
   // the grids.
-  template <class Value>
-  void append(const Sample<Value>& sample, int n_threads);
+  template <class Table>
+  void append(const Sample<Table>& sample, int n_threads);
 
   std::unique_ptr<Forest> copy() const;
 
@@ -83,13 +84,18 @@ class Forest {
 
   int trees_per_iteration() const { return loss.trees_per_iteration(); }
   int n_iterations() const { return static_cast<int>(trees.size()) / trees_per_iteration(); }
+  // When training is done, if it does not stop before.
+  std::size_t n_trees_meant() const {
+    return static_cast<std::size_t>(params.n_estimators) *
+           static_cast<std::size_t>(trees_per_iteration());
+  }
 
   // Scores of iterations [first, last), row by row with one column per tree of an iteration, in the
   // target's own units; the base score comes with iteration 0, and last < 0 means all.
-  template <class Value>
-  Columns<double> scores(const Matrix<Value>& x, int first, int last, int n_threads) const;
-  template <class Value>
-  Columns<std::int32_t> leaf_ids(const Matrix<Value>& x, int n_threads) const;
+  template <class Table>
+  Columns<double> scores(const Table& x, int first, int last, int n_threads) const;
+  template <class Table>
+  Columns<std::int32_t> leaf_ids(const Table& x, int n_threads) const;
 
   // Sum of the gains of each feature's splits.
   std::vector<double> gain_importances() const;
@@ -122,6 +128,8 @@ class Forest {
   std::vector<Tree> trees;        // tree = iteration * trees_per_iteration + class
   std::vector<TreeState> states;  // one per tree; empty when not updatable
   std::vector<double> validation_losses;
+  // Bytes that the candidates' sums of all nodes may take. Not of the model but of the machine.
+  std::size_t stats_memory = std::numeric_limits<std::size_t>::max();
 
   // Held while the forest changes. Predictions meanwhile go on with the last snapshot, if they have
   // made one, or wait; so they see the forest before or after, never between.

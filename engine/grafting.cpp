@@ -28,10 +28,10 @@ class Joiner {
   }
 
  private:
-  NodeIndex append(Node node, Histogram<Sums>& histogram, Watch& watch, NodeIndex parent) {
+  NodeIndex append(Node node, NodeSums<Sums>& sums, Watch& watch, NodeIndex parent) {
     node.parent = parent;
     joined_.nodes.push_back(node);
-    joined_kept_.push_back(std::move(histogram));
+    joined_kept_.push_back(std::move(sums));
     joined_watches_.push_back(std::move(watch));
     return static_cast<NodeIndex>(joined_.nodes.size()) - 1;
   }
@@ -52,8 +52,8 @@ class Joiner {
       leaf.leaf = g->leaf_ids[0];
       return append(leaf, kept_[from], watches_[from], parent);
     }
-    // Whether a node's histogram is kept or follows from its sibling's does not change with a graft.
-    const bool keeps = i == 0 || !kept_[from].empty();
+    // Whether a node's sums are kept or follow from its sibling's does not change with a graft.
+    const bool keeps = i == 0 || kept_[from].kept;
     if (!keeps) g->kept[0] = {};
     return copy_new(*g, 0, parent);
   }

@@ -10,19 +10,23 @@ namespace graftboost {
 namespace {
 
 // Below these sizes one thread is done before a second has started.
-constexpr std::size_t least_cells_to_share = 8'000;
+constexpr double least_cells_to_share = 8'000, least_cells_per_sparse_cell = 2;
 constexpr std::size_t least_rows_to_share = 4'000;
+// Histograms that wait to be kept when their tree is done take no more than this.
+constexpr std::size_t most_waiting_bytes = std::size_t{64} << 20;
 constexpr std::size_t least_sums_to_share = 500;
 
 }  // namespace
 
 template <class Sums>
-Grower<Sums>::Grower(const Rows& rows, const Loss& loss, const GrowingParams& params, int n_threads)
+Grower<Sums>::Grower(const Rows& rows, const Loss& loss, const GrowingParams& params,
+                     const SparseColumns* columns, int n_threads)
     : rows_(rows),
       loss_(loss),
+      columns_(columns),
       params_(params),
       n_threads_(n_threads),
-      cells_per_row_(rows.layout.cells_per_row() + 1) {
+      cells_per_row_(rows.cells_per_row() + 1) {
   const CodeLayout& layout = rows.layout;
   // Two shares a thread, of about as many cells each.
   const bool share = n_threads > 1 && layout.histogram_size() >= least_sums_to_share;
@@ -67,9 +71,12 @@ void Grower<Sums>::count(const Contributions& contributions, Growth& growth) {
   growth.histogram.fill(Sums(Totals{}));
   const std::span<const Slot> slots(slots_.data() + growth.begin, growth.size());
   const auto shares = static_cast<std::size_t>(n_threads_);
-  if (shares <= 1 || growth.size() * cells_per_row_ < least_cells_to_share) {
+  // What the others count has to be added up.
+  const CodeLayout& layout = rows_.layout;
+  const auto n_sparse = static_cast<double>(layout.histogram_size() - layout.plain_size());
+  const double least = std::max(least_cells_to_share, least_cells_per_sparse_cell * n_sparse);
+  if (shares <= 1 || static_cast<double>(growth.size()) * cells_per_row_ < least) {
     accumulate(rows_, contributions, slots, growth.histogram.data());
-    clear_implied_cells(rows_.layout, growth.histogram.data());
     return;
   }
   partial_.resize(shares - 1);
@@ -86,7 +93,32 @@ void Grower<Sums>::count(const Contributions& contributions, Growth& growth) {
   for (const auto& part : partial_) {
     for (std::size_t i = 0; i < part.size(); ++i) growth.histogram[i] += part[i];
   }
-  clear_implied_cells(rows_.layout, growth.histogram.data());
+}
+
+// For features of which a row has its code elsewhere than in a cell of its own.
+template <class Sums>
+template <class Run>
+void Grower<Sums>::run_differing(const CodeLayout::Place& place, std::uint32_t feature,
+                                 Run&& run) const {
+  const bool bundled = place.kind == CodeLayout::Kind::bundled;
+  const std::size_t row_bytes = rows_.layout.row_bytes();
+  const std::uint8_t* cells = rows_.cells.data() + place.position;
+  const auto bundled_code = [&](Slot row, std::size_t i) {
+    __builtin_prefetch(cells + slots_.data()[i + slots_read_ahead] * row_bytes);
+    return place.bundled_code(cells[row * row_bytes]);
+  };
+  const auto marked_code = [&](Slot row, Code otherwise) {
+    return codes_[row] == 0 ? otherwise : static_cast<Code>(codes_[row] - 1);
+  };
+  if (bundled && (!rows_.has_sparse() || (columns_ != nullptr && !marked_))) {
+    run(bundled_code);
+  } else if (columns_ == nullptr) {
+    run([&](Slot row, std::size_t) { return rows_.code(row, place, feature); });
+  } else if (bundled) {
+    run([&](Slot row, std::size_t i) { return marked_code(row, bundled_code(row, i)); });
+  } else {
+    run([&](Slot row, std::size_t) { return marked_code(row, place.common_code); });
+  }
 }
 
 // Stable: lefts go to `lefts` (which may be where they come from), rights to `rights`. Returns how
@@ -94,7 +126,7 @@ void Grower<Sums>::count(const Contributions& contributions, Growth& growth) {
 template <class Sums>
 std::size_t Grower<Sums>::partition_block(const Test& test, std::size_t begin, std::size_t end,
                                           Slot* lefts, Slot* rights) const {
-  const CodeLayout::Place& place = rows_.layout[test.feature];
+  const CodeLayout::Place& place = rows_.layout.of(test.feature);
   std::size_t n_left = 0, n_right = 0;
   const auto run = [&](auto&& code_of) {
     for (std::size_t i = begin; i < end; ++i) {
@@ -119,19 +151,28 @@ std::size_t Grower<Sums>::partition_block(const Test& test, std::size_t begin, s
       run([&](Slot row, std::size_t) { return rows_.wide_codes(row)[place.position]; });
       break;
     case CodeLayout::Kind::bundled:
-      if (!rows_.has_sparse()) {
-        run([&, cells = cells + place.position](Slot row, std::size_t i) {
-          __builtin_prefetch(cells + slots_.data()[i + slots_read_ahead] * row_bytes);
-          return place.bundled_code(cells[row * row_bytes]);
-        });
-        break;
-      }
-      [[fallthrough]];
     case CodeLayout::Kind::sparse:
-      run([&](Slot row, std::size_t) { return rows_.code(row, test.feature); });
+    case CodeLayout::Kind::rare:
+      run_differing(place, test.feature, run);
       break;
   }
   return n_left;
+}
+
+template <class Sums>
+std::size_t Grower<Sums>::partition(std::size_t begin, std::size_t end, const Test& test) {
+  const std::uint32_t number = rows_.layout.number_of(test.feature);
+  marked_ = columns_ != nullptr && !columns_->empty(number);
+  if (!marked_) return partition_slots(begin, end, test);
+  if (codes_.size() != rows_.size()) {
+    codes_.resize(rows_.size());
+    codes_.fill(0);
+  }
+  columns_->for_each(number,
+                     [&](Slot row, Code code) { codes_[row] = static_cast<Code>(code + 1); });
+  const std::size_t middle = partition_slots(begin, end, test);
+  columns_->for_each(number, [&](Slot row, Code) { codes_[row] = 0; });
+  return middle;
 }
 
 //     slots      begin .......... middle ............. end
@@ -140,7 +181,7 @@ std::size_t Grower<Sums>::partition_block(const Test& test, std::size_t begin, s
 //
 // Returns the middle.
 template <class Sums>
-std::size_t Grower<Sums>::partition(std::size_t begin, std::size_t end, const Test& test) {
+std::size_t Grower<Sums>::partition_slots(std::size_t begin, std::size_t end, const Test& test) {
   const std::size_t size = end - begin;
   if (n_threads_ <= 1 || size < least_rows_to_share) {
     Slot* lefts = slots_.data() + begin;
@@ -175,53 +216,124 @@ std::size_t Grower<Sums>::partition(std::size_t begin, std::size_t end, const Te
 template <class Sums>
 void Grower<Sums>::find_best(Tree& tree, NodeIndex smaller, NodeIndex larger,
                              const Sums* parent_sums) {
+  for (const NodeIndex i : {smaller, larger}) {
+    if (!params_.keep_sums || i == no_node || !may_split(tree.nodes[at(i)])) continue;
+    growths_[at(i)].watch.start(params_.split, tree.nodes[at(i)].sums, rows_.layout);
+  }
+  watches_groups(rows_.layout) ? search_together(tree, smaller, larger, parent_sums)
+                               : search_each(tree, smaller, larger, parent_sums);
+  for (const NodeIndex i : {smaller, larger})
+    if (i != no_node) growths_[at(i)].watch.sum_up();
+}
+
+template <class Sums>
+void Grower<Sums>::take_smaller(const CodeLayout::Place& place, const Sums* parent_sums,
+                                const Sums* small_sums, Sums* large_sums) {
+  for (std::size_t c = place.offset; c < place.offset + place.n_codes; ++c)
+    large_sums[c] = parent_sums[c] - small_sums[c];
+}
+
+template <class Sums>
+void Grower<Sums>::settle(Tree& tree, NodeIndex i, const std::vector<Split>& found) {
+  Split best;
+  for (const Split& split : found) {
+    if (split.better_than(best)) best = split;
+  }
+  tree.nodes[at(i)].gain = best.gain;
+  tree.nodes[at(i)].test = best.test;
+  growths_[at(i)].left = best.left;
+}
+
+template <class Sums>
+void Grower<Sums>::search_each(Tree& tree, NodeIndex smaller, NodeIndex larger,
+                               const Sums* parent_sums) {
+  const CodeLayout& layout = rows_.layout;
   const std::size_t n_groups = feature_groups_.size();
   std::vector<Split> best_small(n_groups), best_large(n_groups);
-  const auto at = [](NodeIndex i) { return static_cast<std::size_t>(i); };
-  const auto enter = [&](NodeIndex i, std::uint32_t feature, Split& best) {
+  const auto enter = [&](NodeIndex i, std::uint32_t number, Split& best) {
     const Node& node = tree.nodes[at(i)];
     if (!may_split(node)) return;
     Watch& watch = growths_[at(i)].watch;
     Standing standing;
-    const Split split = best_split_of_feature(params_.split, rows_.layout[feature], feature,
-                                              node.sums, growths_[at(i)].histogram.data(),
+    const Split split = best_split_of_feature(params_.split, layout[number], node.sums,
+                                              growths_[at(i)].histogram.data(),
                                               watch.knows() ? &standing : nullptr);
-    if (watch.knows()) watch.judged(params_.split, node.sums, feature, split.gain, standing);
+    if (watch.knows()) watch.judged(params_.split, node.sums, number, split.gain, standing);
     if (split.better_than(best)) best = split;
   };
-  for (const NodeIndex i : {smaller, larger}) {
-    if (!params_.keep_sums || i == no_node || !may_split(tree.nodes[at(i)])) continue;
-    growths_[at(i)].watch.start(params_.split, tree.nodes[at(i)].sums, rows_.layout.n_features());
-  }
   parallel(n_threads_, n_groups, [&](std::size_t group) {
     Sums* small_sums = growths_[at(smaller)].histogram.data();
     for (std::size_t i = feature_groups_[group].first; i < feature_groups_[group].second; ++i) {
-      const std::uint32_t feature = rows_.layout.by_offset()[i];
-      const CodeLayout::Place& place = rows_.layout[feature];
-      if (place.counts_only_differing()) {
-        complete(place, tree.nodes[at(smaller)].sums, small_sums);
-      }
-      enter(smaller, feature, best_small[group]);
+      const std::uint32_t number = layout.by_offset()[i];
+      const CodeLayout::Place& place = layout[number];
+      if (place.counts_only_differing()) complete(place, tree.nodes[at(smaller)].sums, small_sums);
+      enter(smaller, number, best_small[group]);
       if (larger == no_node) continue;
-      Sums* large_sums = growths_[at(larger)].histogram.data();
-      for (std::size_t c = place.offset; c < place.offset + place.n_codes; ++c) {
-        large_sums[c] = parent_sums[c] - small_sums[c];
-      }
-      enter(larger, feature, best_large[group]);
+      take_smaller(place, parent_sums, small_sums, growths_[at(larger)].histogram.data());
+      enter(larger, number, best_large[group]);
     }
   });
-  const auto settle = [&](NodeIndex i, const std::vector<Split>& found) {
-    Split best;
-    for (const Split& split : found) {
-      if (split.better_than(best)) best = split;
-    }
-    tree.nodes[at(i)].gain = best.gain;
-    tree.nodes[at(i)].test = best.test;
-    growths_[at(i)].left = best.left;
-    growths_[at(i)].watch.sum_up();
+  settle(tree, smaller, best_small);
+  if (larger != no_node) settle(tree, larger, best_large);
+}
+
+// Only features that enough rows of the parent have: the others' cells are left as they are, and nobody
+// looks at them any more.
+template <class Sums>
+void Grower<Sums>::search_together(Tree& tree, NodeIndex smaller, NodeIndex larger,
+                                   const Sums* parent_sums) {
+  struct Share {
+    Search<Sums> search;
+    std::vector<std::uint32_t> present;
   };
-  settle(smaller, best_small);
-  if (larger != no_node) settle(larger, best_large);
+  const CodeLayout& layout = rows_.layout;
+  const NodeIndex parent = tree.nodes[at(smaller)].parent;
+  const std::vector<std::uint32_t>& present =
+      parent == no_node ? layout.by_offset() : growths_[at(parent)].present;
+  const bool shared = n_threads_ > 1 && present.size() >= least_sums_to_share;
+  const std::size_t n_shares = shared ? 2 * static_cast<std::size_t>(n_threads_) : 1;
+  const auto shares_of = [&](NodeIndex i) {
+    if (i == no_node) return std::vector<Share>();
+    const Search<Sums> search(params_.split, tree.nodes[at(i)].sums, growths_[at(i)].watch.knows());
+    return std::vector<Share>(n_shares, Share{search, {}});
+  };
+  std::vector<Share> small = shares_of(smaller), large = shares_of(larger);
+  const bool small_splits = may_split(tree.nodes[at(smaller)]);
+  const bool large_splits = larger != no_node && may_split(tree.nodes[at(larger)]);
+  parallel(n_threads_, n_shares, [&](std::size_t s) {
+    Sums* small_sums = growths_[at(smaller)].histogram.data();
+    Sums* large_sums = larger == no_node ? nullptr : growths_[at(larger)].histogram.data();
+    const std::size_t end = present.size() * (s + 1) / n_shares;
+    for (std::size_t i = present.size() * s / n_shares; i < end; ++i) {
+      const CodeLayout::Place& place = layout[present[i]];
+      if (place.counts_only_differing()) complete(place, tree.nodes[at(smaller)].sums, small_sums);
+      if (small_splits && small[s].search.see(place, small_sums))
+        small[s].present.push_back(present[i]);
+      if (large_sums == nullptr) continue;
+      take_smaller(place, parent_sums, small_sums, large_sums);
+      if (large_splits && large[s].search.see(place, large_sums))
+        large[s].present.push_back(present[i]);
+    }
+  });
+  const auto finish = [&](NodeIndex i, const std::vector<Share>& shares) {
+    if (i == no_node) return;
+    std::vector<Split> found;
+    std::vector<std::uint32_t> left;
+    Standings seen;
+    for (const Share& share : shares) {
+      found.push_back(share.search.best());
+      left.insert(left.end(), share.present.begin(), share.present.end());
+      seen.add(share.search.standings());
+    }
+    settle(tree, i, found);
+    growths_[at(i)].present = std::move(left);
+    Watch& watch = growths_[at(i)].watch;
+    const Node& node = tree.nodes[at(i)];
+    if (watch.knows())
+      watch.judged_all(params_.split, node.sums, seen, node.test.feature, layout.n_places());
+  };
+  finish(smaller, small);
+  finish(larger, large);
 }
 
 template <class Sums>
@@ -249,7 +361,7 @@ void Grower<Sums>::split_leaf(Tree& tree, NodeIndex parent, const Contributions&
 
   if (grown.watch.knows()) {
     grown.watch.set_margin(
-        margin_of(rows_.layout[above.test.feature], above.test, grown.histogram.data()));
+        margin_of(rows_.layout.of(above.test.feature), above.test, grown.histogram.data()));
   }
 
   // The children of the last split are searched only so that updates know their best candidates.
@@ -261,7 +373,14 @@ void Grower<Sums>::split_leaf(Tree& tree, NodeIndex parent, const Contributions&
   small.keep = params_.keep_sums;
   count(contributions, small);
   const Sums* parent_sums = grown.histogram.data();
-  large.histogram = grown.keep ? new_histogram() : std::move(grown.histogram);
+  const CodeLayout& layout = rows_.layout;
+  // Where histograms are large, one that is kept makes room for the next at once.
+  const std::size_t bytes = layout.histogram_size() * sizeof(Sums);
+  const bool large_ones = bytes * static_cast<std::size_t>(max_leaf_nodes_) > most_waiting_bytes;
+  if (grown.keep && large_ones && layout.histogram_size() != layout.plain_size())
+    grown.kept = NodeSums<Sums>(layout, grown.histogram);
+  const bool memory_stays = grown.keep && !grown.kept.kept;
+  large.histogram = memory_stays ? new_histogram() : std::move(grown.histogram);
   find_best(tree, left_smaller ? above.left : above.right, left_smaller ? above.right : above.left,
             parent_sums);
 }
@@ -269,8 +388,11 @@ void Grower<Sums>::split_leaf(Tree& tree, NodeIndex parent, const Contributions&
 // Every row is in one cell of each dense feature.
 template <class Sums>
 Totals Grower<Sums>::total_at_root(const Contributions& contributions) const {
-  const CodeLayout::Place& place = rows_.layout[rows_.layout.by_offset()[0]];
-  if (place.counts_only_differing()) return total_of(contributions, slots_of(0), n_threads_);
+  const CodeLayout& layout = rows_.layout;
+  const bool any_dense =
+      layout.n_places() != 0 && !layout[layout.by_offset()[0]].counts_only_differing();
+  if (!any_dense) return total_of(contributions, slots_of(0), n_threads_);
+  const CodeLayout::Place& place = layout[layout.by_offset()[0]];
   Totals sum;
   for (std::uint32_t c = 0; c < place.n_codes; ++c) {
     sum += Totals(growths_[0].histogram[place.offset + c]);
@@ -317,11 +439,11 @@ Tree Grower<Sums>::grow(const Contributions& contributions, int max_leaf_nodes) 
 template <class Sums>
 KeptSums<Sums> Grower<Sums>::take_kept_sums() {
   KeptSums<Sums> kept(growths_.size());
-  for (std::size_t i = 0; i < growths_.size(); ++i) {
-    if (!growths_[i].keep) continue;
-    kept[i] = std::move(growths_[i].histogram);
-    clear_implied_cells(rows_.layout, kept[i].data());
-  }
+  parallel(n_threads_, growths_.size(), [&](std::size_t i) {
+    if (!growths_[i].keep) return;
+    kept[i] = growths_[i].kept.kept ? std::move(growths_[i].kept)
+                                    : NodeSums<Sums>(rows_.layout, growths_[i].histogram);
+  });
   return kept;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "histogram.hpp"
+#include "sparse_columns.hpp"
 #include "splitting.hpp"
 #include "tree.hpp"
 
@@ -21,13 +22,15 @@ struct GrowingParams {
 template <class Sums>
 class Grower {
  public:
-  Grower(const Rows& rows, const Loss& loss, const GrowingParams& params, int n_threads);
+  // `columns` may be null.
+  Grower(const Rows& rows, const Loss& loss, const GrowingParams& params,
+         const SparseColumns* columns, int n_threads);
 
   // The slots to grow from are written here first, then grow() arranges them by leaf.
   Slot* start(std::size_t n_slots);
   Tree grow(const Contributions& contributions, int max_leaf_nodes);
 
-  // After grow(): the slots that reached a node, and the histograms to keep, one per node.
+  // After grow(): the slots that reached a node, and the sums to keep, one per node.
   std::span<const Slot> slots_of(NodeIndex node) const {
     const Growth& growth = growths_[static_cast<std::size_t>(node)];
     return {slots_.data() + growth.begin, growth.end - growth.begin};
@@ -37,12 +40,16 @@ class Grower {
 
  private:
   // What is known of a node while its tree grows: slots [begin, end) reach it.
+  static std::size_t at(NodeIndex i) { return static_cast<std::size_t>(i); }
   struct Growth {
     std::size_t begin = 0, end = 0;
     Histogram<Sums> histogram;
+    NodeSums<Sums> kept;  // where the histogram's memory went on to a child
+    std::vector<std::uint32_t>
+        present;  // if searched together: places that may split below the node
     Watch watch;
     Totals left;        // sums left of the best split
-    bool keep = false;  // the histogram stays with the tree
+    bool keep = false;  // the sums stay with the tree
 
     std::size_t size() const { return end - begin; }
   };
@@ -50,25 +57,38 @@ class Grower {
   Histogram<Sums> new_histogram();
   void count(const Contributions& contributions, Growth& growth);
   std::size_t partition(std::size_t begin, std::size_t end, const Test& test);
+  std::size_t partition_slots(std::size_t begin, std::size_t end, const Test& test);
+  template <class Run>
+  void run_differing(const CodeLayout::Place& place, std::uint32_t feature, Run&& run) const;
   std::size_t partition_block(const Test& test, std::size_t begin, std::size_t end, Slot* lefts,
                               Slot* rights) const;
   void split_leaf(Tree& tree, NodeIndex parent, const Contributions& contributions);
   void find_best(Tree& tree, NodeIndex smaller, NodeIndex larger, const Sums* parent_sums);
+  void search_each(Tree& tree, NodeIndex smaller, NodeIndex larger, const Sums* parent_sums);
+  void search_together(Tree& tree, NodeIndex smaller, NodeIndex larger, const Sums* parent_sums);
+  static void take_smaller(const CodeLayout::Place& place, const Sums* parent_sums,
+                           const Sums* small_sums, Sums* large_sums);
+  void settle(Tree& tree, NodeIndex i, const std::vector<Split>& found);
   Totals total_at_root(const Contributions& contributions) const;
   bool may_split(const Node& node) const;
 
   const Rows& rows_;
   const Loss& loss_;
+  const SparseColumns* columns_;
   GrowingParams params_;
   int max_leaf_nodes_ = 0;  // of the tree that is growing
   int n_threads_;
-  std::size_t cells_per_row_;
+  double cells_per_row_;
   // Shares of the split search: ranges of layout.by_offset().
   std::vector<std::pair<std::size_t, std::size_t>> feature_groups_;
 
   Array<Slot> slots_, left_scratch_, right_scratch_;
   std::size_t n_slots_ = 0;
   std::vector<Growth> growths_;
+  // What columns_ says of the feature by which rows are sent on: its codes, off by one, so that 0 is
+  // where it says nothing.
+  Array<Code> codes_;
+  bool marked_ = false;  // whether it says anything
   std::vector<Histogram<Sums>> spare_;
   std::vector<Histogram<Sums>> partial_;  // counts of the further threads
 };

@@ -58,6 +58,7 @@ void accumulate_as(const Rows& rows, const Contributions& contributions,
     add_dense<n_rows>(rows, from, sums, histogram);
     if (!has_sparse) return;
     for (std::size_t i = 0; i < n_rows; ++i) {
+      if (rows.sparse_count[from[i]] == 0) continue;
       for (const std::uint32_t entry : rows.sparse_codes(from[i])) histogram[entry] += sums[i];
     }
   };

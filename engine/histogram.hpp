@@ -27,20 +27,14 @@ struct Contributions {
 };
 
 // Adds the rows to a histogram of layout.histogram_size() cells. Bundled and sparse features get only
-// the cells that differ from their common code: complete() does the rest. `rows` must be readable, with valid
-// slots, for `slots_read_ahead` elements past its end.
+// the cells that differ from their common code: complete() does the rest. Other implied cells are not to
+// be relied on. `rows` must be readable, with valid slots, for `slots_read_ahead` elements past its end.
 inline constexpr std::size_t slots_read_ahead = 16;
 template <class Sums>
 void accumulate(const Rows& rows, const Contributions& contributions, std::span<const Slot> slots,
                 Sums* histogram);
 
 Totals total_of(const Contributions& contributions, std::span<const Slot> slots, int n_threads);
-
-// After the last row: counting writes to implied cells too, and kept histograms have 0 there.
-template <class Sums>
-void clear_implied_cells(const CodeLayout& layout, Sums* histogram) {
-  for (const std::uint32_t cell : layout.implied_cells()) histogram[cell] = Sums(Totals{});
-}
 
 // Fills the common code's cell of one such feature: the node's total less all other cells.
 template <class Sums>

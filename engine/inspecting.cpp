@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "histogram.hpp"
 #include "splitting.hpp"
@@ -30,13 +31,13 @@ SplitPlace place_of(const SplitParams& params, const CodeLayout& layout, const T
   result.right_score = score_of(params, right);
   result.gain = counts ? gain_of(params, node.sums, left) : never;
   result.other_gain = never;
-  for (std::uint32_t f = 0; f < layout.n_features(); ++f) {
-    result.n_better += count_better(params, layout[f], node.sums, histogram, result.gain);
-    if (f == node.test.feature) continue;
+  for (std::size_t p = 0; p < layout.n_places(); ++p) {
+    result.n_better += count_better(params, layout[p], node.sums, histogram, result.gain);
+    if (layout[p].feature == node.test.feature) continue;
     result.other_gain = std::max(
-        result.other_gain, best_split_of_feature(params, layout[f], f, node.sums, histogram).gain);
+        result.other_gain, best_split_of_feature(params, layout[p], node.sums, histogram).gain);
   }
-  const CodeLayout::Place& own = layout[node.test.feature];
+  const CodeLayout::Place& own = layout.of(node.test.feature);
   result.next_gain = next_gain(params, own, node.sums, histogram, result.gain);
   if (result.next_gain != never) result.next_rows = margin_of(own, node.test, histogram).rows;
   return result;
@@ -65,9 +66,9 @@ std::vector<SplitPlace> split_places(const Forest& forest, std::size_t t) {
     reached[i].resize(n + slots_read_ahead);
     histogram.fill(WideSums(Totals{}));
     accumulate(forest.rows, forest.contributions_to(t), {reached[i].data(), n}, histogram.data());
-    for (std::size_t f = 0; f < layout.n_features(); ++f) {
-      if (layout[f].counts_only_differing())
-        complete(layout[f], tree.nodes[i].sums, histogram.data());
+    for (std::size_t p = 0; p < layout.n_places(); ++p) {
+      if (layout[p].counts_only_differing())
+        complete(layout[p], tree.nodes[i].sums, histogram.data());
     }
     places.push_back(place_of(params, layout, tree, static_cast<NodeIndex>(i), histogram.data()));
   }
@@ -77,11 +78,26 @@ std::vector<SplitPlace> split_places(const Forest& forest, std::size_t t) {
 HeldRows held_rows(Forest& forest, std::span<const RowId> ids) {
   if (!forest.index.built()) forest.index.build(forest.rows.ids);
   const bool classes = forest.loss.kind != LossKind::squared;
+  const CodeLayout& layout = forest.rows.layout;
   HeldRows held;
+  std::vector<std::pair<std::uint32_t, Code>> cells;
   for (const RowId id : ids) {
     const Slot row = forest.slot_of(id, "row_ids");
-    for (std::uint32_t f = 0; f < forest.rows.layout.n_features(); ++f)
-      held.codes.push_back(forest.rows.code(row, f));
+    cells.clear();
+    for (std::size_t p = 0; p < layout.n_places(); ++p) {
+      const Code code = forest.rows.code(row, layout[p], layout[p].feature);
+      if (code != layout[p].zero_code) cells.emplace_back(layout[p].feature, code);
+    }
+    if (forest.rows.has_sparse()) {
+      for (const std::uint32_t entry : forest.rows.rare_cells(row))
+        cells.emplace_back(RareCell::column(entry), RareCell::code(entry));
+    }
+    std::sort(cells.begin(), cells.end());
+    for (const auto& [column, code] : cells) {
+      held.columns.push_back(static_cast<std::int32_t>(column));
+      held.codes.push_back(code);
+    }
+    held.begin.push_back(static_cast<std::int64_t>(held.codes.size()));
     held.target.push_back(classes ? forest.rows.target[row] : forest.rows.raw_target[row]);
   }
   return held;

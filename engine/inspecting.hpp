@@ -26,9 +26,12 @@ struct SplitPlace {
 // Of every split in a tree, from sums that are counted anew.
 std::vector<SplitPlace> split_places(const Forest& forest, std::size_t t);
 
-// Rows as the model holds them, in the order of these ids.
+// Rows as the model holds them, in the order of these ids: the cells of row i that do not have the code
+// of the value 0 are those from begin[i] to begin[i + 1], columns ascending.
 struct HeldRows {
-  std::vector<Code> codes;     // row by row
+  std::vector<std::int64_t> begin{0};
+  std::vector<std::int32_t> columns;
+  std::vector<Code> codes;
   std::vector<double> target;  // class, or target in its own units
 };
 HeldRows held_rows(Forest& forest, std::span<const RowId> ids);

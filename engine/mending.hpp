@@ -18,7 +18,7 @@ namespace graftboost {
 template <class Sums>
 struct Regrown {
   Graft<Sums> graft;
-  Histogram<Sums> before;  // the node's, that ancestors still have in theirs
+  NodeSums<Sums> before;  // the node's, that ancestors still have in theirs
 };
 
 // Needs the scores that the trees before give, so these are to be mended first. Nodes of one iteration
@@ -40,7 +40,7 @@ class TreeMender : public TreeWork<Sums> {
       : Base(forest, change, rule),
         scores_(scores),
         n_threads_(n_threads),
-        grower_(forest.rows, forest.loss, growing_, n_threads) {}
+        grower_(forest.rows, forest.loss, growing_, nullptr, n_threads) {}
 
   // What is under a node, to as many leaves as it has. The tree itself is not changed.
   Regrown<Sums> regrow(std::size_t t, NodeIndex i) {
@@ -62,14 +62,25 @@ class TreeMender : public TreeWork<Sums> {
  private:
   // --- regrowing -------------------------------------------------------------------------------
 
-  // Follows from the nearest histogram above that is kept, less those of siblings on the way down.
-  Histogram<Sums> histogram_of(NodeIndex i) {
-    if (!kept(i).empty()) return kept(i);
-    if (kept(sibling(i)).empty()) return count_again(i);
-    Histogram<Sums> histogram = histogram_of(node(i).parent);
-    const Histogram<Sums>& other = kept(sibling(i));
-    for (std::size_t c = 0; c < histogram.size(); ++c) histogram[c] -= other[c];
-    return histogram;
+  // Whoever is above wants to know what changes in its sums.
+  NodeSums<Sums> sums_of(NodeIndex i) {
+    if (kept(i).kept) return kept(i);
+    if (follows(i)) {
+      NodeSums<Sums> sums = sums_of(node(i).parent);
+      sums -= kept(sibling(i));
+      return sums;
+    }
+    Histogram<Sums> histogram = count_again(i);
+    return NodeSums<Sums>(layout(), histogram);
+  }
+  bool follows(NodeIndex i) {
+    return kept(i).kept || (i != 0 && kept(sibling(i)).kept && follows(node(i).parent));
+  }
+
+  bool any_kept_above(NodeIndex i) {
+    do i = node(i).parent;
+    while (i != no_node && !kept(i).kept);
+    return i != no_node;
   }
 
   void record_afresh(std::span<const Slot> slots) {
@@ -101,7 +112,8 @@ class TreeMender : public TreeWork<Sums> {
   // ids that may be used besides its own.
   Regrown<Sums> regrow(NodeIndex top, int n_leaves, std::vector<std::int32_t> spare) {
     Regrown<Sums> result;
-    result.before = histogram_of(top);  // before rows_in(): it may look up other rows itself
+    if (any_kept_above(top))
+      result.before = sums_of(top);  // rows_in() forgets what it found before
     std::vector<std::int32_t> leaves = leaf_ids_under(top);
     const Reached reached = rows_in(leaves);
     leaves.insert(leaves.end(), spare.begin(), spare.end());
@@ -116,7 +128,7 @@ class TreeMender : public TreeWork<Sums> {
     g.watches = grower_.take_watches();
     ++counts.nodes_retrained;
     counts.rows_retrained += static_cast<std::int64_t>(reached.inside.size());
-    counts.work += work_to_grow(g.subtree, 0, layout());
+    counts.work += work_to_grow(g.subtree, 0, forest_.rows);
     return result;
   }
 
@@ -141,15 +153,12 @@ class TreeMender : public TreeWork<Sums> {
   void book_difference(const Regrown<Sums>& regrown) {
     const NodeIndex top = regrown.graft.node;
     const Totals difference = regrown.graft.subtree.nodes[0].sums - node(top).sums;
-    const Histogram<Sums>&before = regrown.before, &after = regrown.graft.kept[0];
     for (NodeIndex i = node(top).parent; i != no_node; i = node(i).parent) {
       node(i).sums += difference;
       watch(i).forget();
-      Histogram<Sums>& histogram = kept(i);
-      if (histogram.empty()) continue;
-      counts.work += work_of::judged_cell * static_cast<double>(histogram.size());
-      for (std::size_t c = 0; c < histogram.size(); ++c)
-        histogram[c] += after[c], histogram[c] -= before[c];
+      // As if the sums of half of the nodes were kept.
+      counts.work += work_of::judged_cell * static_cast<double>(layout().histogram_size()) / 2;
+      if (kept(i).kept) kept(i).exchange(regrown.before, regrown.graft.kept[0]);
     }
   }
 
@@ -164,6 +173,7 @@ class TreeMender : public TreeWork<Sums> {
       if (!n.is_leaf()) n.gain = present_gain(n);
       set_value(n);
     }
+    this->trim();
   }
 
   // --- the order of growth -----------------------------------------------------------------------

@@ -49,7 +49,7 @@ class Collector {
   template <class T>
   void make(const std::string& name, std::vector<T> values) {
     auto made = std::make_shared<const std::vector<T>>(std::move(values));
-    parts.push_back({name, number_of<T>(), made->size(), made->size(), {made->data()}, made});
+    parts.push_back({name, number_of<T>(), made->size(), {{made->data(), made->size()}}, made});
   }
   template <class Item, class Of>
   void each(const std::string& name, const std::vector<Item>& items, Of&& of) {
@@ -61,8 +61,11 @@ class Collector {
   // An array of the model, with room for so many elements.
   template <class T>
   void lend(const std::string& name, const Array<T>& values, std::size_t room) {
-    parts.push_back(
-        {name, number_of<T>(), values.size(), std::max(room, values.size()), {values.data()}, {}});
+    parts.push_back({name,
+                     number_of<T>(),
+                     std::max(room, values.size()),
+                     {{values.data(), values.size()}},
+                     {}});
   }
 };
 
@@ -74,12 +77,11 @@ std::vector<Node> all_nodes(const Forest& forest) {
 }
 
 void collect_bins(Collector& to, const BinMap& bins) {
-  std::vector<Feature> features;
+  const std::vector<Feature>& features = bins.features();
   std::vector<double> edges;
-  for (std::size_t f = 0; f < bins.n_features(); ++f) {
-    features.push_back(bins[f]);
-    edges.insert(edges.end(), bins[f].edges.begin(), bins[f].edges.end());
-  }
+  for (const Feature& feature : features)
+    edges.insert(edges.end(), feature.edges.begin(), feature.edges.end());
+  to.make("bin_columns", bins.cut().columns());
   to.each("bin_categories", features, [](const Feature& f) { return f.n_categories; });
   to.each("bin_edge_counts", features,
           [](const Feature& f) { return static_cast<std::uint32_t>(f.edges.size()); });
@@ -114,8 +116,11 @@ void collect_rows(Collector& to, const Rows& rows, std::size_t room) {
     to.lend("row_raw_weight", rows.raw_weight, room);
   }
   if (!rows.has_sparse()) return;
+  const auto added = rows.layout.added();
+  to.make("row_columns", std::vector<std::uint32_t>(added.begin(), added.end()));
   to.lend("row_sparse_begin", rows.sparse_begin, room);
   to.lend("row_sparse_count", rows.sparse_count, room);
+  to.lend("row_rare_count", rows.rare_count, room);
   to.lend("row_sparse_entries", rows.sparse_entries,
           with_room(rows.sparse_entries.size(), room > rows.size()));
 }
@@ -129,8 +134,9 @@ std::vector<std::int64_t> as_integers(const TargetSums& sums) {
 
 void collect_states(Collector& to, const Forest& forest, std::size_t room) {
   const auto pieces = [&](const std::string& name, Number number, auto&& of) {
-    Part part{name, number, forest.rows.size(), room, {}, {}};
-    for (const TreeState& state : forest.states) part.pieces.push_back(of(state));
+    Part part{name, number, room, {}, {}};
+    for (const TreeState& state : forest.states)
+      part.pieces.push_back({of(state), forest.rows.size()});
     to.parts.push_back(std::move(part));
   };
   to.each("tree_counted", forest.states,
@@ -142,22 +148,31 @@ void collect_states(Collector& to, const Forest& forest, std::size_t room) {
   pieces("tree_recorded", Number::i32, [](const TreeState& s) { return s.recorded.data(); });
 
   std::vector<std::uint32_t> kept_nodes;
-  Part sums{"kept_sums", Number::i64, 0, 0, {}, {}};
+  std::vector<std::uint64_t> kept_counts;
+  Part plain{"kept_sums", Number::i64, 0, {}, {}};
+  Part cells{"kept_sums_cells", Number::u32, 0, {{nullptr, 0}}, {}};
+  Part sums{"kept_sums_sparse", Number::i64, 0, {{nullptr, 0}}, {}};
   std::uint32_t first = 0;
   for (std::size_t t = 0; t < forest.states.size(); ++t) {
     std::visit(
         [&]<class Sums>(const KeptSums<Sums>& kept) {
-          sums.length = sums.distance = forest.rows.layout.histogram_size() * numbers_in<Sums>;
           for (std::uint32_t i = 0; i < kept.size(); ++i) {
-            if (kept[i].empty()) continue;
+            if (!kept[i].kept) continue;
             kept_nodes.push_back(first + i);
-            sums.pieces.push_back(kept[i].data());
+            kept_counts.push_back(kept[i].cells.size());
+            plain.pieces.push_back({kept[i].plain.data(), kept[i].plain.size() * numbers_in<Sums>});
+            cells.pieces.push_back({kept[i].cells.data(), kept[i].cells.size()});
+            sums.pieces.push_back({kept[i].sums.data(), kept[i].sums.size() * numbers_in<Sums>});
           }
         },
         forest.states[t].sums);
     first += static_cast<std::uint32_t>(forest.trees[t].nodes.size());
   }
   to.make("kept_nodes", std::move(kept_nodes));
+  if (forest.rows.layout.plain_size() != 0) to.parts.push_back(std::move(plain));
+  if (forest.rows.layout.histogram_size() == forest.rows.layout.plain_size()) return;
+  to.make("kept_counts", std::move(kept_counts));
+  to.parts.push_back(std::move(cells));
   to.parts.push_back(std::move(sums));
 }
 
@@ -201,6 +216,22 @@ class Source {
     for (std::size_t i = 0; i < n; ++i)
       pieces.emplace_back(static_cast<Element*>(part.data) + i * room, length, room, lender_);
     return pieces;
+  }
+  // Arrays of these lengths one after the other.
+  template <class T, class Element = T>
+  std::vector<Array<Element>> lent_stretches(const std::string& name,
+                                             const std::vector<std::uint64_t>& lengths) const {
+    const GivenPart& part = find<T>(name, {});
+    constexpr std::size_t numbers = sizeof(Element) / sizeof(T);
+    std::vector<Array<Element>> stretches;
+    std::size_t at = 0;
+    for (const std::uint64_t length : lengths) {
+      require(length <= part.size / numbers - at, name + " ends before its last node");
+      stretches.emplace_back(static_cast<Element*>(part.data) + at, length, length, lender_);
+      at += length;
+    }
+    require(at * numbers == part.size, name + " goes on after its last node");
+    return stretches;
   }
 
  private:
@@ -265,10 +296,23 @@ void check_bundles(const std::vector<Feature>& features) {
     require(codes[b] > 0 && codes[b] <= 255, "bin_bundles has a bundle that does not fit a byte");
 }
 
-BinMap take_bins(const Source& source) {
-  const auto categories = source.copied<std::uint32_t>("bin_categories");
-  const std::size_t n = categories.size();
-  require(n > 0, "bin_categories is empty");
+// Columns that ascend and are there.
+std::vector<std::uint32_t> take_columns(const Source& source, const std::string& name,
+                                        std::size_t n_features, bool ascend) {
+  auto columns = source.copied<std::uint32_t>(name);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    require(columns[i] < n_features, name + " has a column that is not there");
+    require(!ascend || i == 0 || columns[i] > columns[i - 1], name + " does not ascend");
+  }
+  return columns;
+}
+
+BinMap take_bins(const Source& source, std::size_t n_features) {
+  require(n_features > 0 && n_features < most_columns,
+          "n_features is " + std::to_string(n_features));
+  auto columns = take_columns(source, "bin_columns", n_features, true);
+  const std::size_t n = columns.size();
+  const auto categories = source.copied<std::uint32_t>("bin_categories", n);
   const auto counts = source.copied<std::uint32_t>("bin_edge_counts", n);
   const auto edges = source.copied<double>("bin_edges");
   const auto common_codes = source.copied<Code>("bin_common_codes", n);
@@ -277,7 +321,7 @@ BinMap take_bins(const Source& source) {
   std::vector<Feature> features(n);
   std::size_t at = 0, n_codes = 0;
   for (std::size_t f = 0; f < n; ++f) {
-    const std::string where = " of feature " + std::to_string(f);
+    const std::string where = " of feature " + std::to_string(columns[f]);
     Feature& feature = features[f];
     require(counts[f] <= edges.size() - at, "bin_edges end before those" + where);
     require(categories[f] == 0 || counts[f] == 0,
@@ -302,9 +346,9 @@ BinMap take_bins(const Source& source) {
     n_codes += feature.n_codes() + 1;
   }
   require(at == edges.size(), "bin_edges has more than the features' edges");
-  require(n_codes < std::numeric_limits<std::uint32_t>::max(), "the features have too many codes");
+  require(n_codes < RareCell::first, "the features have too many codes");
   check_bundles(features);
-  return BinMap(std::move(features));
+  return BinMap(n_features, std::move(columns), std::move(features));
 }
 
 // Children come after their parents and have one each, so there is no way round in circles.
@@ -396,8 +440,15 @@ void take_rows(Forest& forest, const Source& source, const Summary& summary) {
     rows.raw_weight = source.lent<double>("row_raw_weight", n, room);
   }
   if (!source.has("row_sparse_begin")) return;
+  const auto added = take_columns(source, "row_columns", forest.bins->n_features(), false);
+  for (const std::uint32_t column : added) {
+    require(rows.layout.number_of(column) == ColumnIndex::none, "row_columns has a column twice");
+    rows.layout.add({&column, 1});
+  }
+  require(rows.layout.histogram_size() < RareCell::first, "row_columns has too many columns");
   rows.sparse_begin = source.lent<std::uint64_t>("row_sparse_begin", n, room);
   rows.sparse_count = source.lent<std::uint32_t>("row_sparse_count", n, room);
+  rows.rare_count = source.lent<std::uint32_t>("row_rare_count", n, room);
   rows.sparse_entries =
       source.lent<std::uint32_t>("row_sparse_entries", summary.n_entries,
                                  with_room(summary.n_entries, summary.room > summary.n_rows));
@@ -418,9 +469,19 @@ void take_target_sums(Forest& forest, const Source& source) {
 
 template <class Sums>
 void take_kept_sums(Forest& forest, const Source& source) {
-  const std::size_t size = forest.rows.layout.histogram_size();
+  const CodeLayout& layout = forest.rows.layout;
+  const std::size_t size = layout.plain_size();
   const auto nodes = source.copied<std::uint32_t>("kept_nodes");
-  auto sums = source.lent_pieces<std::int64_t, Sums>("kept_sums", nodes.size(), size, size);
+  std::vector<Array<Sums>> plain(nodes.size());
+  if (size != 0)
+    plain = source.lent_pieces<std::int64_t, Sums>("kept_sums", nodes.size(), size, size);
+  std::vector<Array<std::uint32_t>> cells(nodes.size());
+  std::vector<Array<Sums>> sums(nodes.size());
+  if (layout.histogram_size() != size) {
+    const auto counts = source.copied<std::uint64_t>("kept_counts", nodes.size());
+    cells = source.lent_stretches<std::uint32_t>("kept_sums_cells", counts);
+    sums = source.lent_stretches<std::int64_t, Sums>("kept_sums_sparse", counts);
+  }
   std::size_t k = 0, first = 0;
   for (std::size_t t = 0; t < forest.trees.size(); ++t) {
     const std::size_t n = forest.trees[t].nodes.size();
@@ -428,11 +489,12 @@ void take_kept_sums(Forest& forest, const Source& source) {
     for (; k < nodes.size() && nodes[k] < first + n; ++k) {
       require(nodes[k] >= first && (k == 0 || nodes[k] > nodes[k - 1]),
               "kept_nodes does not ascend");
-      kept[nodes[k] - first] = std::move(sums[k]);
+      NodeSums<Sums>& node = kept[nodes[k] - first];
+      node.kept = true;
+      node.plain = std::move(plain[k]);
+      node.cells = std::move(cells[k]);
+      node.sums = std::move(sums[k]);
     }
-    // Every other histogram follows from the root's.
-    require(!forest.states[t].counted || !kept[0].empty(),
-            "kept_nodes lacks the root of tree " + std::to_string(t));
     forest.states[t].sums = std::move(kept);
     forest.states[t].watches.resize(n);
     first += n;
@@ -479,7 +541,12 @@ std::vector<Part> parts_of(const Forest& forest, bool state, bool room) {
 }
 
 Summary summary_of(const Forest& forest, bool state, bool room) {
-  Summary summary{forest.loss, forest.params, forest.noise, 0, 0, 0, holds_packed_sums(forest)};
+  Summary summary;
+  summary.loss = forest.loss;
+  summary.params = forest.params;
+  summary.noise = forest.noise;
+  summary.n_features = forest.bins->n_features();
+  summary.packed = holds_packed_sums(forest);
   summary.params.updatable = state;
   summary.packed |= !state;
   if (!state) return summary;
@@ -498,7 +565,7 @@ std::unique_ptr<Forest> put_together(const Summary& summary, const GivenParts& p
   forest.loss = summary.loss;
   forest.params = summary.params;
   forest.noise = summary.noise;
-  forest.bins = std::make_shared<const BinMap>(take_bins(source));
+  forest.bins = std::make_shared<const BinMap>(take_bins(source, summary.n_features));
   forest.rows.layout = CodeLayout(*forest.bins);
   forest.base_scores =
       source.copied<double>("base_scores", static_cast<std::size_t>(forest.trees_per_iteration()));

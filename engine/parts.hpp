@@ -19,14 +19,17 @@ namespace graftboost {
 
 enum class Number : std::uint8_t { u8, u16, u32, u64, i32, i64, f64 };
 
-// One array, in pieces of equal length (a tree each, say) that lie so many elements apart in a file:
-// there is room in between where a piece grows when rows are added.
+// One array, in pieces (a tree each, say) that lie so many elements apart in a file: there is room in
+// between where a piece grows when rows are added.
 struct Part {
+  struct Piece {
+    const void* data;
+    std::size_t length;  // in elements
+  };
   std::string name;
   Number number;
-  std::size_t length;    // of a piece, in elements
-  std::size_t distance;  // from one piece to the next
-  std::vector<const void*> pieces;
+  std::size_t distance;  // from one piece to the next; 0: each begins where the one before ends
+  std::vector<Piece> pieces;
   std::shared_ptr<const void> made;  // what the pieces point into, unless it is the model itself
 };
 
@@ -41,9 +44,10 @@ struct Summary {
   TrainingParams params;
   double noise = 1;
   std::size_t n_rows = 0;
-  std::size_t room = 0;       // rows that fit into the arrays with an element for each
-  std::size_t n_entries = 0;  // cells that are kept apart (see Rows)
-  bool packed = true;         // sums are PackedSums
+  std::size_t room = 0;        // rows that fit into the arrays with an element for each
+  std::size_t n_features = 0;  // columns of a table
+  std::size_t n_entries = 0;   // cells that are kept apart (see Rows)
+  bool packed = true;          // sums are PackedSums
 };
 Summary summary_of(const Forest& forest, bool state, bool room);
 

@@ -4,76 +4,144 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "histogram.hpp"
+#include "node_sums.hpp"
 #include "rows.hpp"
-#include "tree.hpp"
 
 namespace graftboost {
 
-// Of two siblings one has its histogram kept; the other's is its parent's less its sibling's. A check
-// asks for few features of most nodes, so only those are subtracted.
+// A node's sums are known as they are kept, or can be counted, or are its parent's less its sibling's. A check asks for few features of most nodes, so only those are subtracted.
 template <class Sums>
 class PathSums {
  public:
+  using Count = std::function<Histogram<Sums>()>;
+
   explicit PathSums(const CodeLayout& layout) : layout_(layout) {}
 
-  // The node at a depth of the path, which has these sums, has this histogram ...
-  void set_kept(std::size_t depth, const Totals& sums, const Histogram<Sums>& histogram) {
-    enter(depth, sums).kept = histogram.data();
+  // The node at a depth of the path, which has these totals, has these sums ...
+  void set_kept(std::size_t depth, const Totals& totals, const NodeSums<Sums>& sums) {
+    enter(depth, totals).source = Source{&sums, {}, {}, false};
   }
-  // ... or its parent's, one level up, less this ...
-  void set_difference(std::size_t depth, const Totals& sums, const Histogram<Sums>& sibling) {
-    enter(depth, sums).sibling = sibling.data();
+  void set_counted(std::size_t depth, const Totals& totals, Count count) {
+    enter(depth, totals).source = Source{nullptr, {}, std::move(count), false};
   }
-  // ... or this one, which nobody keeps.
-  void set_counted(std::size_t depth, const Totals& sums, Histogram<Sums> histogram) {
-    Level& at = enter(depth, sums);
-    at.counted = std::move(histogram);
-    at.kept = at.counted.data();
+  // ... or its parent's, one level up, less its sibling's, which are these.
+  void set_less_kept(std::size_t depth, const Totals& totals, const NodeSums<Sums>& sibling) {
+    enter(depth, totals).source = Source{&sibling, {}, {}, true};
+  }
+  void set_less_counted(std::size_t depth, const Totals& totals, Count sibling) {
+    enter(depth, totals).source = Source{nullptr, {}, std::move(sibling), true};
   }
 
-  // The node's histogram, in which (at least) the cells of this feature are filled in.
-  const Sums* with(std::size_t depth, std::uint32_t feature) {
+  // The node's histogram, in which (at least) the cells of this place are filled in.
+  const Sums* with(std::size_t depth, std::uint32_t number) {
     Level& at = levels_[depth];
-    const CodeLayout::Place& place = layout_[feature];
-    if (at.kept != nullptr && !place.counts_only_differing()) return at.kept;
-    if (at.made_in[feature] != at.turn) {
-      at.made_in[feature] = at.turn;
-      Sums* own = at.own.data();
-      if (at.kept != nullptr) {
-        std::copy_n(at.kept + place.offset, place.n_codes, own + place.offset);
+    const CodeLayout::Place& place = layout_[number];
+    if (!at.source.is_sibling && !place.counts_only_differing()) return at.source.plain();
+    if (at.made_in[number] != at.turn && at.all_made_in != at.turn) {
+      at.made_in[number] = at.turn;
+      Sums* own = at.own.data() + place.offset;
+      if (at.source.is_sibling) {
+        std::copy_n(with(depth - 1, number) + place.offset, place.n_codes, own);
+        at.source.each(place, [&](std::uint32_t code, const Sums& sums) { own[code] -= sums; });
       } else {
-        const Sums* parent = with(depth - 1, feature);
-        for (std::size_t c = place.offset; c < place.offset + place.n_codes; ++c) {
-          own[c] = parent[c] - at.sibling[c];
-        }
+        std::fill_n(own, place.n_codes, Sums(Totals{}));
+        at.source.each(place, [&](std::uint32_t code, const Sums& sums) { own[code] = sums; });
       }
-      if (place.counts_only_differing()) complete(place, at.sums, own);
+      if (place.counts_only_differing()) complete(place, at.totals, at.own.data());
     }
     return at.own.data();
   }
 
+  // The node's histogram with the cells of all places.
+  const Sums* with_all(std::size_t depth) {
+    Level& at = levels_[depth];
+    if (at.all_made_in == at.turn) return at.own.data();
+    // From the nearest node above whose sums are known, down.
+    std::size_t from = depth;
+    while (levels_[from].source.is_sibling && levels_[from].all_made_in != levels_[from].turn)
+      --from;
+    Level& known = levels_[from];
+    if (known.all_made_in == known.turn) {
+      std::copy(known.own.begin(), known.own.end(), at.own.begin());
+    } else {
+      at.own.fill(Sums(Totals{}));
+      known.source.add_to(at.own.data());
+    }
+    for (std::size_t d = from + 1; d <= depth; ++d) levels_[d].source.take_from(at.own.data());
+    for (std::size_t p = 0; p < layout_.n_places(); ++p) {
+      if (layout_[p].counts_only_differing()) complete(layout_[p], at.totals, at.own.data());
+    }
+    at.all_made_in = at.turn;
+    return at.own.data();
+  }
+
  private:
-  struct Level {
-    Totals sums;
-    const Sums* kept = nullptr;
-    const Sums* sibling = nullptr;
-    Histogram<Sums> own, counted;
-    std::vector<std::uint32_t> made_in;  // per feature, the turn in which `own` was filled
-    std::uint32_t turn = 0;
+  // The sums of a node, or of its sibling.
+  struct Source {
+    const NodeSums<Sums>* kept = nullptr;
+    Histogram<Sums> counted;  // if not kept, once somebody asked
+    Count count;
+    bool is_sibling = false;
+
+    const Array<Sums>& first_cells() {
+      if (kept != nullptr) return kept->plain;
+      if (count) counted = std::exchange(count, {})();
+      return counted;
+    }
+    const Sums* plain() { return first_cells().data(); }
+
+    // Calls with the codes of a place that are there.
+    template <class Use>
+    void each(const CodeLayout::Place& place, Use&& use) {
+      if (kept == nullptr || place.kind != CodeLayout::Kind::sparse) {
+        const Sums* cells = plain() + place.offset;
+        for (std::uint32_t c = 0; c < place.n_codes; ++c) use(c, cells[c]);
+        return;
+      }
+      const auto& cells = kept->cells;
+      const auto* found = std::lower_bound(cells.begin(), cells.end(), place.offset);
+      for (; found != cells.end() && *found - place.offset < place.n_codes; ++found)
+        use(*found - place.offset, kept->sums[static_cast<std::size_t>(found - cells.begin())]);
+    }
+
+    void add_to(Sums* histogram) {
+      all([&](std::size_t cell, const Sums& sums) { histogram[cell] += sums; });
+    }
+    void take_from(Sums* histogram) {
+      all([&](std::size_t cell, const Sums& sums) { histogram[cell] -= sums; });
+    }
+
+   private:
+    template <class Use>
+    void all(Use&& use) {
+      const Array<Sums>& first = first_cells();
+      for (std::size_t c = 0; c < first.size(); ++c) use(c, first[c]);
+      if (kept == nullptr) return;
+      for (std::size_t i = 0; i < kept->cells.size(); ++i) use(kept->cells[i], kept->sums[i]);
+    }
   };
-  Level& enter(std::size_t depth, const Totals& sums) {
+  struct Level {
+    Totals totals;
+    Source source;
+    Histogram<Sums> own;
+    std::vector<std::uint32_t> made_in;  // per place, the turn in which `own` was filled
+    std::uint32_t turn = 0;
+    std::uint32_t all_made_in = 0;  // the turn in which it was filled for all
+  };
+
+  Level& enter(std::size_t depth, const Totals& totals) {
     while (levels_.size() <= depth) {
       levels_.emplace_back();
       levels_.back().own.resize(layout_.histogram_size());
-      levels_.back().made_in.resize(layout_.n_features());
+      levels_.back().made_in.resize(layout_.n_places());
     }
     Level& at = levels_[depth];
-    at.sums = sums;
-    at.kept = at.sibling = nullptr;
+    at.totals = totals;
     ++at.turn;
     return at;
   }

@@ -58,16 +58,19 @@ struct Scorer::Block {
 };
 
 Scorer::Scorer(const BinMap& bins, const std::vector<Tree>& trees, int trees_per_iteration)
-    : bins_(bins), trees_per_iteration_(trees_per_iteration), column_of_(bins.n_features(), -1) {
+    : trees_per_iteration_(trees_per_iteration) {
+  std::vector<std::uint32_t> asked_for;
   for (const Tree& tree : trees) {
     for (const Node& node : tree.nodes) {
-      if (!node.is_leaf()) column_of_[node.test.feature] = 0;
+      if (!node.is_leaf()) asked_for.push_back(node.test.feature);
     }
   }
-  for (std::uint32_t f = 0; f < column_of_.size(); ++f) {
-    if (column_of_[f] < 0) continue;
-    column_of_[f] = static_cast<std::int32_t>(columns_.size());
-    columns_.push_back(f);
+  std::sort(asked_for.begin(), asked_for.end());
+  asked_for.erase(std::unique(asked_for.begin(), asked_for.end()), asked_for.end());
+  columns_ = ColumnIndex(std::move(asked_for));
+  for (const std::uint32_t f : columns_.columns()) {
+    bins_of_.push_back(&bins[f]);
+    zero_codes_.push_back(bins[f].code(0.0));
     narrow_.push_back(bins[f].n_codes() <= 256);
   }
   for (const Tree& tree : trees) {
@@ -103,7 +106,7 @@ void Scorer::compile_masked(const Tree& tree, CompiledTree& compiled) {
                       static_cast<std::uint8_t>((end - 1) / 8 + 1),
                       static_cast<std::uint8_t>(0xff << (first % 8)),
                       static_cast<std::uint8_t>(0xff >> (7 - (end - 1) % 8))};
-    masked.test.feature = static_cast<std::uint32_t>(column_of_[node.test.feature]);
+    masked.test.feature = columns_.find(node.test.feature);
     if (masked.plane_end - masked.plane_begin == 1) masked.first_mask &= masked.last_mask;
     tests_.push_back(masked);
   };
@@ -122,7 +125,7 @@ void Scorer::compile_walked(const Tree& tree, CompiledTree& compiled) {
     if (!node.is_leaf()) {
       step = {node.test, static_cast<std::uint32_t>(node.left),
               static_cast<std::uint32_t>(node.right)};
-      step.test.feature = static_cast<std::uint32_t>(column_of_[node.test.feature]);
+      step.test.feature = columns_.find(node.test.feature);
     }
     steps_.push_back(step);
     values_.push_back(node.value);
@@ -131,18 +134,35 @@ void Scorer::compile_walked(const Tree& tree, CompiledTree& compiled) {
   compiled.end = steps_.size();
 }
 
+inline void Scorer::write(Block& block, std::size_t column, std::size_t row, Code code) const {
+  const bool narrow = narrow_[column] != 0;
+  if (narrow) block.narrow[column][row] = static_cast<std::uint8_t>(code);
+  if (!narrow || walks_) block.wide[column][row] = code;
+}
+
+template <class Value>
+void Scorer::encode(const SparseMatrix<Value>& x, std::size_t begin, std::size_t end,
+                    Block& block) const {
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    if (narrow_[c]) block.narrow[c].fill(static_cast<std::uint8_t>(zero_codes_[c]));
+    if (!narrow_[c] || walks_) block.wide[c].fill(zero_codes_[c]);
+  }
+  for (std::size_t r = begin; r < end; ++r) {
+    x.for_each(r, [&](std::uint32_t f, Value value) {
+      const std::uint32_t c = columns_.find(f);
+      if (c != ColumnIndex::none) write(block, c, r - begin, bins_of_[c]->code(value));
+    });
+  }
+}
+
 template <class Value>
 void Scorer::encode(const Matrix<Value>& x, std::size_t begin, std::size_t end,
                     Block& block) const {
   for (std::size_t c = 0; c < columns_.size(); ++c) {
-    const Feature& feature = bins_[columns_[c]];
+    const Feature& feature = *bins_of_[c];
     const Value* from = x.row(begin) + static_cast<std::ptrdiff_t>(columns_[c]) * x.column_stride;
-    const bool narrow = narrow_[c];
-    for (std::size_t r = 0; r < end - begin; ++r, from += x.row_stride) {
-      const Code code = feature.code(*from);
-      if (narrow) block.narrow[c][r] = static_cast<std::uint8_t>(code);
-      if (!narrow || walks_) block.wide[c][r] = code;
-    }
+    for (std::size_t r = 0; r < end - begin; ++r, from += x.row_stride)
+      write(block, c, r, feature.code(*from));
   }
 }
 
@@ -183,8 +203,8 @@ void Scorer::find_leaves(const CompiledTree& tree, Block& block) const {
   leftmost(reachable, tree.n_planes, block.leaf.data());
 }
 
-template <class Value>
-void Scorer::add_scores(const Matrix<Value>& x, std::size_t first, std::size_t last, double* scores,
+template <class Table>
+void Scorer::add_scores(const Table& x, std::size_t first, std::size_t last, double* scores,
                         int n_threads) const {
   static_assert(block_rows == rows_in_block);
   const auto k_trees = static_cast<std::size_t>(trees_per_iteration_);
@@ -213,8 +233,8 @@ void Scorer::add_scores(const Matrix<Value>& x, std::size_t first, std::size_t l
                   });
 }
 
-template <class Value>
-void Scorer::leaf_ids(const Matrix<Value>& x, std::int32_t* ids, int n_threads) const {
+template <class Table>
+void Scorer::leaf_ids(const Table& x, std::int32_t* ids, int n_threads) const {
   parallel_blocks(n_threads, x.rows, block_rows, [&](std::size_t begin, std::size_t end) {
     Block block(columns_.size());
     encode(x, begin, end, block);
@@ -227,11 +247,12 @@ void Scorer::leaf_ids(const Matrix<Value>& x, std::int32_t* ids, int n_threads) 
   });
 }
 
-template void Scorer::add_scores(const Matrix<float>&, std::size_t, std::size_t, double*,
-                                 int) const;
-template void Scorer::add_scores(const Matrix<double>&, std::size_t, std::size_t, double*,
-                                 int) const;
-template void Scorer::leaf_ids(const Matrix<float>&, std::int32_t*, int) const;
-template void Scorer::leaf_ids(const Matrix<double>&, std::int32_t*, int) const;
+#define GRAFTBOOST_FOR_TABLE(Table)                                                             \
+  template void Scorer::add_scores(const Table&, std::size_t, std::size_t, double*, int) const; \
+  template void Scorer::leaf_ids(const Table&, std::int32_t*, int) const;
+GRAFTBOOST_FOR_TABLE(Matrix<float>)
+GRAFTBOOST_FOR_TABLE(Matrix<double>)
+GRAFTBOOST_FOR_TABLE(SparseMatrix<float>)
+GRAFTBOOST_FOR_TABLE(SparseMatrix<double>)
 
 }  // namespace graftboost

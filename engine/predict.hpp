@@ -33,13 +33,13 @@ class Scorer {
   std::size_t n_trees() const { return trees_.size(); }
 
   // Adds trees [first, last) to scores[row * trees_per_iteration + tree % trees_per_iteration].
-  template <class Value>
-  void add_scores(const Matrix<Value>& x, std::size_t first, std::size_t last, double* scores,
+  template <class Table>
+  void add_scores(const Table& x, std::size_t first, std::size_t last, double* scores,
                   int n_threads) const;
 
   // The leaf id per row and tree.
-  template <class Value>
-  void leaf_ids(const Matrix<Value>& x, std::int32_t* ids, int n_threads) const;
+  template <class Table>
+  void leaf_ids(const Table& x, std::int32_t* ids, int n_threads) const;
 
  private:
   static constexpr std::size_t block_rows = 128;
@@ -69,12 +69,15 @@ class Scorer {
   void find_leaves(const CompiledTree& tree, Block& block) const;
   template <class Value>
   void encode(const Matrix<Value>& x, std::size_t begin, std::size_t end, Block& block) const;
+  template <class Value>
+  void encode(const SparseMatrix<Value>& x, std::size_t begin, std::size_t end, Block& block) const;
+  void write(Block& block, std::size_t column, std::size_t row, Code code) const;
 
-  const BinMap& bins_;
   int trees_per_iteration_;
-  std::vector<std::uint32_t> columns_;   // features that some tree asks for
-  std::vector<std::int32_t> column_of_;  // their place in a block, or -1
-  std::vector<bool> narrow_;             // whether a byte holds the column's codes
+  ColumnIndex columns_;  // features that some tree asks for: columns of a block
+  std::vector<const Feature*> bins_of_;
+  std::vector<Code> zero_codes_;      // of the value 0
+  std::vector<std::uint8_t> narrow_;  // whether a byte holds the column's codes
   bool walks_ = false;
   std::vector<CompiledTree> trees_;
   std::vector<MaskedTest> tests_;

@@ -1,5 +1,6 @@
 #include "refresh.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <span>
@@ -49,7 +50,10 @@ void set_sums_and_values(Forest& forest, std::size_t t, const LeafSums& sums) {
     node.sums = node.is_leaf() ? sums[node.leaf] : at(node.left).sums + at(node.right).sums;
     node.value = forest.loss.leaf_value(node.sums, forest.params.learning_rate,
                                         forest.params.l2_regularization);
-    if (!node.is_leaf()) node.gain = gain_of(params, node.sums, at(node.left).sums);
+    if (node.is_leaf()) continue;
+    const Totals &left = at(node.left).sums, &right = at(node.right).sums;
+    const bool counts = std::min(left.n, right.n) >= params.min_samples_leaf;
+    node.gain = counts ? gain_of(params, node.sums, left) : Split{}.gain;
   }
 }
 

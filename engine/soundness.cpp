@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <span>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -36,8 +39,8 @@ struct CellLimits {
   explicit CellLimits(const CodeLayout& layout) {
     bytes.resize(layout.n_bytes());
     words.resize(layout.n_words());
-    for (std::size_t f = 0; f < layout.n_features(); ++f) {
-      const CodeLayout::Place& place = layout[f];
+    for (std::size_t p = 0; p < layout.n_places(); ++p) {
+      const CodeLayout::Place& place = layout[p];
       switch (place.kind) {
         case CodeLayout::Kind::narrow:
           bytes[place.position] = place.n_codes;
@@ -49,6 +52,7 @@ struct CellLimits {
           words[place.position - layout.first_word()] = place.n_codes;
           break;
         case CodeLayout::Kind::sparse:
+        case CodeLayout::Kind::rare:
           break;
       }
     }
@@ -59,6 +63,31 @@ bool has_twins(const Array<RowId>& ids) {
   std::vector<RowId> sorted(ids.begin(), ids.end());
   std::sort(sorted.begin(), sorted.end());
   return std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
+}
+
+// A row's entries: ascending, and cells that are there.
+bool are_sound(const Rows& rows, Slot row, std::size_t n_features) {
+  const auto ascend = [](std::span<const std::uint32_t> entries) {
+    return std::ranges::adjacent_find(entries, std::ranges::greater_equal{}) == entries.end();
+  };
+  const auto sparse = rows.sparse_codes(row), rare = rows.rare_cells(row);
+  return ascend(sparse) && ascend(rare) &&
+         (sparse.empty() || sparse.back() < rows.layout.histogram_size()) &&
+         (rare.empty() ||
+          (rare.front() >= RareCell::first && RareCell::column(rare.back()) < n_features));
+}
+
+// No two rows have the same memory for their entries.
+bool lie_apart(const Rows& rows) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> stretches;
+  for (std::size_t r = 0; r < rows.sparse_begin.size(); ++r) {
+    const std::uint64_t n = std::uint64_t{rows.sparse_count[r]} + rows.rare_count[r];
+    if (n != 0) stretches.emplace_back(rows.sparse_begin[r], n);
+  }
+  std::sort(stretches.begin(), stretches.end());
+  return std::ranges::adjacent_find(stretches, [](const auto& a, const auto& b) {
+           return a.second > b.first - a.first;
+         }) == stretches.end();
 }
 
 Flaw flaw_in_rows(const Forest& forest, int n_threads) {
@@ -77,13 +106,12 @@ Flaw flaw_in_rows(const Forest& forest, int n_threads) {
             inside &= rows.wide_codes(row)[rows.layout.first_word() + j] < limits.words[j];
           if (!inside) return where + " has a code that its feature does not have";
           if (rows.has_sparse()) {
-            const std::uint64_t first = rows.sparse_begin[r], n = rows.sparse_count[r];
+            const std::uint64_t first = rows.sparse_begin[r];
+            const std::uint64_t n = std::uint64_t{rows.sparse_count[r]} + rows.rare_count[r];
             if (first > rows.sparse_entries.size() || n > rows.sparse_entries.size() - first)
               return where + " has cells that are not there";
-            for (const std::uint32_t entry : rows.sparse_codes(row)) {
-              if (entry >= rows.layout.histogram_size())
-                return where + " has a code that its feature does not have";
-            }
+            if (!are_sound(rows, row, forest.bins->n_features()))
+              return where + " has a code that its feature does not have";
           }
           if (forest.loss.kind != LossKind::squared &&
               (rows.target[r] < 0 || rows.target[r] >= forest.loss.n_classes))
@@ -136,17 +164,46 @@ bool in_range(const Totals& sums, std::int64_t n_rows) {
 
 // All that is ever added up of a feature's cells.
 template <class Sums>
-bool in_range(const CodeLayout& layout, const Histogram<Sums>& histogram, std::int64_t n_rows) {
-  for (std::size_t f = 0; f < layout.n_features(); ++f) {
+bool in_range(const CodeLayout& layout, const NodeSums<Sums>& kept, std::int64_t n_rows) {
+  std::size_t at = 0;  // among the cells of sparse features
+  for (const std::uint32_t number : layout.by_offset()) {
+    const CodeLayout::Place& place = layout[number];
+    const bool sparse = place.kind == CodeLayout::Kind::sparse;
     Totals sum;
-    for (std::uint32_t c = 0; c < layout[f].n_codes; ++c) {
-      const Totals cell(histogram[layout[f].offset + c]);
-      if (!in_range(cell, n_rows)) return false;
-      sum += cell;
+    for (std::uint32_t c = 0; c < place.n_codes; ++c) {
+      const std::uint32_t cell = place.offset + c;
+      const bool there = !sparse || (at < kept.cells.size() && kept.cells[at] == cell);
+      if (!there) continue;
+      const Totals totals(sparse ? kept.sums[at++] : kept.plain[cell]);
+      if (!in_range(totals, n_rows)) return false;
+      sum += totals;
       if (!in_range(sum, n_rows)) return false;
     }
   }
   return true;
+}
+
+// Whether the cells of sparse features ascend, and are some.
+template <class Sums>
+bool are_cells(const CodeLayout& layout, const NodeSums<Sums>& kept) {
+  const auto& cells = kept.cells;
+  return std::ranges::adjacent_find(cells, std::ranges::greater_equal{}) == cells.end() &&
+         (cells.empty() || (*cells.begin() >= layout.plain_size() &&
+                            cells[cells.size() - 1] < layout.histogram_size()));
+}
+
+Flaw flaw_in_nodes(const Forest& forest, std::size_t t) {
+  const CodeLayout& layout = forest.rows.layout;
+  for (const Node& node : forest.trees[t].nodes) {
+    if (!node.is_leaf() && layout.number_of(node.test.feature) == ColumnIndex::none)
+      return "a node asks for a feature that is too rare to be split";
+  }
+  const bool fine = std::visit(
+      [&](const auto& kept) {
+        return std::ranges::all_of(kept, [&](const auto& sums) { return are_cells(layout, sums); });
+      },
+      forest.states[t].sums);
+  return fine ? std::nullopt : Flaw("a node has sums of cells that are not there");
 }
 
 Flaw flaw_in_sums(const Forest& forest, std::size_t t) {
@@ -163,8 +220,8 @@ Flaw flaw_in_sums(const Forest& forest, std::size_t t) {
   }
   const bool fine = std::visit(
       [&](const auto& kept) {
-        return std::all_of(kept.begin(), kept.end(), [&](const auto& histogram) {
-          return histogram.empty() || in_range(forest.rows.layout, histogram, n_rows);
+        return std::all_of(kept.begin(), kept.end(), [&](const auto& sums) {
+          return !sums.kept || in_range(forest.rows.layout, sums, n_rows);
         });
       },
       forest.states[t].sums);
@@ -175,6 +232,7 @@ Flaw flaw_in_tree(const Forest& forest, std::size_t t, bool thorough) {
   const TreeState& state = forest.states[t];
   Flaw flaw = state.leaf_ids.visit(
       [&](const auto* ids) { return flaw_in_leaf_ids(forest.trees[t], ids, forest.rows.size()); });
+  if (!flaw) flaw = flaw_in_nodes(forest, t);
   if (!flaw && thorough) flaw = flaw_in_recorded(forest, state.recorded);
   if (!flaw && thorough) flaw = flaw_in_sums(forest, t);
   if (flaw) flaw = "tree " + std::to_string(t) + ": " + *flaw;
@@ -186,6 +244,7 @@ Flaw flaw_in_tree(const Forest& forest, std::size_t t, bool thorough) {
 std::optional<std::string> find_flaw(const Forest& forest, bool thorough, int n_threads) {
   if (forest.states.empty()) return std::nullopt;
   if (Flaw flaw = flaw_in_rows(forest, n_threads)) return flaw;
+  if (!lie_apart(forest.rows)) return "two rows have the same cells";
   if (thorough && has_twins(forest.rows.ids)) return "two rows have the same id";
   return first_flaw(n_threads, forest.trees.size(), 1,
                     [&](std::size_t t, std::size_t) { return flaw_in_tree(forest, t, thorough); });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <type_traits>
 
 #include "vectorise.hpp"
@@ -13,12 +14,6 @@ constexpr double never = -std::numeric_limits<double>::infinity();
 
 // Candidates are judged in stretches that fit in the nearest cache and that vectorise.
 constexpr std::size_t stretch = 128;
-
-// What the judging of a candidate needs besides its left sums.
-struct Scale {
-  double gradient_unit, hessian_unit, l2, least_hessian;
-  double g, h;  // of the node
-};
 
 // G_l^2 / (H_l + l2) + G_r^2 / (H_r + l2), or `never` where a side has too little hessian.
 template <class ToDouble>
@@ -353,31 +348,41 @@ Best judge_best(Standing* standing, Judge&& judge) {
 }
 
 template <class Sums>
-Split best_category(const SplitParams& params, const CodeLayout::Place& place,
-                    std::uint32_t feature, const Totals& node, const Sums* cells,
-                    Standing* standing) {
-  const Best best = judge_best(standing, [&](auto& judgement) {
-    judge_categories(Hearing(params, node), place, cells, judgement);
-  });
-  if (best.score == never) return {};
+Split split_at_category(const SplitParams& params, const CodeLayout::Place& place,
+                        const Totals& node, const Sums* cells, const Best& best) {
   const auto code = static_cast<Code>(best.key);
-  return {gain_from(best.score, scale_of(params, node)), {feature, code, 0}, Totals(cells[code])};
+  return {
+      gain_from(best.score, scale_of(params, node)), {place.feature, code, 0}, Totals(cells[code])};
 }
 
 template <class Sums>
-Split best_edge(const SplitParams& params, const CodeLayout::Place& place, std::uint32_t feature,
-                const Totals& node, const Sums* cells, Standing* standing) {
-  const Best best = judge_best(standing, [&](auto& judgement) {
-    judge_edges(Hearing(params, node), place, cells, judgement);
-  });
-  if (best.score == never) return {};
+Split split_at_edge(const SplitParams& params, const CodeLayout::Place& place, const Totals& node,
+                    const Sums* cells, const Best& best) {
   const auto code = static_cast<Code>(best.key / 2);
   const Totals missing(cells[missing_code]), below = sum_of_codes(cells, 1, code);
   const bool missing_left = missing.n != 0 ? best.key % 2 == 1 : 2 * below.n >= node.n;
-  const Test test =
-      missing_left ? Test{feature, 0, code} : Test{feature, 1, static_cast<Code>(code - 1)};
+  const Test test = missing_left ? Test{place.feature, 0, code}
+                                 : Test{place.feature, 1, static_cast<Code>(code - 1)};
   return {gain_from(best.score, scale_of(params, node)), test,
           missing_left ? below + missing : below};
+}
+
+template <class Sums>
+Split best_category(const SplitParams& params, const CodeLayout::Place& place, const Totals& node,
+                    const Sums* cells, Standing* standing) {
+  const Best best = judge_best(standing, [&](auto& judgement) {
+    judge_categories(Hearing(params, node), place, cells, judgement);
+  });
+  return best.score == never ? Split{} : split_at_category(params, place, node, cells, best);
+}
+
+template <class Sums>
+Split best_edge(const SplitParams& params, const CodeLayout::Place& place, const Totals& node,
+                const Sums* cells, Standing* standing) {
+  const Best best = judge_best(standing, [&](auto& judgement) {
+    judge_edges(Hearing(params, node), place, cells, judgement);
+  });
+  return best.score == never ? Split{} : split_at_edge(params, place, node, cells, best);
 }
 
 }  // namespace
@@ -412,6 +417,7 @@ Margin margin_of(const CodeLayout::Place& place, const Test& test, const Sums* h
 template <class Sums>
 std::int64_t count_better(const SplitParams& params, const CodeLayout::Place& place,
                           const Totals& node, const Sums* histogram, double gain) {
+  if (has_none(params, place, node, histogram)) return 0;
   CountBetter count{scale_of(params, node), gain};
   judge_all(params, place, node, histogram, count);
   return count.n_better;
@@ -427,13 +433,129 @@ double next_gain(const SplitParams& params, const CodeLayout::Place& place, cons
 
 template <class Sums>
 Split best_split_of_feature(const SplitParams& params, const CodeLayout::Place& place,
-                            std::uint32_t feature, const Totals& node, const Sums* histogram,
-                            Standing* standing) {
+                            const Totals& node, const Sums* histogram, Standing* standing) {
+  if (standing == nullptr && has_none(params, place, node, histogram)) return {};
   const Sums* cells = histogram + place.offset;
-  return place.categorical ? best_category(params, place, feature, node, cells, standing)
-                           : best_edge(params, place, feature, node, cells, standing);
+  return place.categorical ? best_category(params, place, node, cells, standing)
+                           : best_edge(params, place, node, cells, standing);
 }
 
+namespace {
+
+std::size_t group_of(double hessian) {
+  constexpr std::int64_t bias = 1023, lowest = -4;  // 2^lowest and less is the first group
+  const auto exponent =
+      static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(hessian) >> 52) - bias;
+  return static_cast<std::size_t>(
+      std::clamp<std::int64_t>(exponent - lowest, 0, Standings::n_groups - 1));
+}
+
+}  // namespace
+
+void Standings::add(const Standings& others) {
+  const auto add = [](Group& to, const Group& from) {
+    to.least_hessian = std::min(to.least_hessian, from.least_hessian);
+    if (from.gain > to.gain) {
+      to.next_gain = std::max(to.gain, from.next_gain);
+      to.gain = from.gain;
+      to.feature = from.feature;
+    } else {
+      to.next_gain = std::max(to.next_gain, from.gain);
+    }
+  };
+  for (std::size_t i = 0; i < n_groups; ++i) {
+    add(counting[i], others.counting[i]);
+    add(waiting[i], others.waiting[i]);
+  }
+}
+
+template <class Sums>
+struct Search<Sums>::Found : Best {};
+
+template <class Sums>
+Search<Sums>::Search(const SplitParams& params, const Totals& node, bool surveys)
+    : params_(params), node_(node), surveys_(surveys), scale_(scale_of(params, node)) {}
+
+template <class Sums>
+bool Search<Sums>::see(const CodeLayout::Place& place, const Sums* histogram) {
+  if (!place.counts_only_differing()) {
+    const Split split = best_split_of_feature(params_, place, node_, histogram);
+    if (split.better_than(best_)) best_ = split;
+    return true;
+  }
+  if (has_none(params_, place, node_, histogram)) return false;
+  const Sums* cells = histogram + place.offset;
+  Found found;
+  if (place.categorical) {
+    for (std::uint32_t c = 0; c < place.n_codes; ++c)
+      see_candidate(Totals(cells[c]), c, c == place.common_code, place, found);
+  } else {
+    const Totals missing(cells[missing_code]);
+    const std::uint32_t n_edges = place.n_codes - 2;
+    see_edges(cells, missing.n == 0 ? n_edges : n_edges + 1, Totals{}, 0, place, found);
+    if (missing.n != 0) see_edges(cells, n_edges, missing, 1, place, found);
+  }
+  if (found.score == never) return true;
+  const double gain = gain_from(found.score, scale_);
+  if (gain < best_.gain || (gain == best_.gain && place.feature > best_.test.feature)) return true;
+  best_ = place.categorical ? split_at_category(params_, place, node_, cells, found)
+                            : split_at_edge(params_, place, node_, cells, found);
+  return true;
+}
+
+template <class Sums>
+void Search<Sums>::see_edges(const Sums* cells, std::uint32_t n_edges, const Totals& missing,
+                             std::uint32_t offset, const CodeLayout::Place& place, Found& found) {
+  const Code common = place.common_code;
+  Sums running(missing);
+  for (std::uint32_t code = 1; code <= n_edges; ++code) {
+    running += cells[code];
+    see_candidate(Totals(running), 2 * code + offset,
+                  common == missing_code ? offset == 1 : common <= code, place, found);
+  }
+}
+
+template <class Sums>
+void Search<Sums>::see_candidate(const Totals& left, std::uint32_t key, bool common_left,
+                                 const CodeLayout::Place& place, Found& found) {
+  const std::int64_t least = params_.min_samples_leaf;
+  const std::int64_t n_right = node_.n - left.n, n_less = std::min(left.n, n_right);
+  if (n_less < least && (!surveys_ || n_less < least - Standings::rows_ahead)) return;
+  const double gl = static_cast<double>(left.g) * scale_.gradient_unit;
+  const double hl = static_cast<double>(left.h) * scale_.hessian_unit;
+  const double gr = scale_.g - gl, hr = scale_.h - hl;
+  const double score = gl * gl / (hl + scale_.l2) + gr * gr / (hr + scale_.l2);
+  if (n_less >= least && std::min(hl, hr) >= scale_.least_hessian) {
+    if (score > found.score || (score == found.score && key < found.key))
+      found.score = score, found.key = key;
+    if (surveys_) note(standings_.counting, place.feature, score, common_left ? hl : hr);
+  } else if (surveys_) {
+    const bool waits = common_left ? n_right >= least && hr >= scale_.least_hessian
+                                   : left.n >= least && hl >= scale_.least_hessian;
+    if (waits) note(standings_.waiting, place.feature, score, common_left ? hl : hr);
+  }
+}
+
+template <class Sums>
+void Search<Sums>::note(std::array<Standings::Group, Standings::n_groups>& groups,
+                        std::uint32_t feature, double score, double hessian) const {
+  const bool any = hessian > 0;
+  Standings::Group& group = groups[any ? group_of(hessian) : 0];
+  const double gain = any ? gain_from(score, scale_) : std::numeric_limits<double>::infinity();
+  group.least_hessian = std::min(group.least_hessian, std::max(hessian, 0.0));
+  if (group.feature == feature && group.gain != never) {
+    group.gain = std::max(group.gain, gain);
+  } else if (gain > group.gain) {
+    group.next_gain = group.gain;
+    group.gain = gain;
+    group.feature = feature;
+  } else {
+    group.next_gain = std::max(group.next_gain, gain);
+  }
+}
+
+template class Search<PackedSums>;
+template class Search<WideSums>;
 template Margin margin_of(const CodeLayout::Place&, const Test&, const PackedSums*);
 template Margin margin_of(const CodeLayout::Place&, const Test&, const WideSums*);
 template std::int64_t count_better(const SplitParams&, const CodeLayout::Place&, const Totals&,
@@ -442,9 +564,9 @@ template std::int64_t count_better(const SplitParams&, const CodeLayout::Place&,
                                    const WideSums*, double);
 template double next_gain(const SplitParams&, const CodeLayout::Place&, const Totals&,
                           const WideSums*, double);
-template Split best_split_of_feature(const SplitParams&, const CodeLayout::Place&, std::uint32_t,
-                                     const Totals&, const PackedSums*, Standing*);
-template Split best_split_of_feature(const SplitParams&, const CodeLayout::Place&, std::uint32_t,
-                                     const Totals&, const WideSums*, Standing*);
+template Split best_split_of_feature(const SplitParams&, const CodeLayout::Place&, const Totals&,
+                                     const PackedSums*, Standing*);
+template Split best_split_of_feature(const SplitParams&, const CodeLayout::Place&, const Totals&,
+                                     const WideSums*, Standing*);
 
 }  // namespace graftboost

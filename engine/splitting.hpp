@@ -1,6 +1,7 @@
 // The best candidate of a node.
 #pragma once
 
+#include <array>
 #include <limits>
 
 #include "loss.hpp"
@@ -41,6 +42,25 @@ struct Standing {
   double hessian_short = std::numeric_limits<double>::infinity();
 };
 
+// The same for the candidates of many bundled and sparse features together. Most of them a row that comes
+// or goes does not have: it is on the side of their common code, which is the one that matters. So they
+// are in groups by how much hessian that side has. Candidates that do not count because that side has too
+// little wait for rows to come, whatever these have. Others can come to count only when a row comes that
+// has the feature.
+struct Standings {
+  static constexpr std::size_t n_groups = 16;
+  static constexpr std::int64_t rows_ahead = 8;  // those that lack more are not among the waiting
+  struct Group {
+    double gain = -std::numeric_limits<double>::infinity();
+    std::uint32_t feature = 0;  // whose candidate that is, and the best of the others
+    double next_gain = -std::numeric_limits<double>::infinity();
+    double least_hessian = std::numeric_limits<double>::infinity();  // of the common code's side
+  };
+  std::array<Group, n_groups> counting, waiting;
+
+  void add(const Standings& others);
+};
+
 // The rows next to a split: another candidate of its feature sends at least so many to the other side,
 // unless a row comes with a code between `below` and `above`.
 struct Margin {
@@ -64,6 +84,15 @@ template <class Sums>
 double next_gain(const SplitParams& params, const CodeLayout::Place& place, const Totals& node,
                  const Sums* histogram, double gain);
 
+// Whether so few rows of the node differ from the feature's common code that none of its candidates
+// counts. Says no where that takes looking at them.
+template <class Sums>
+bool has_none(const SplitParams& params, const CodeLayout::Place& place, const Totals& node,
+              const Sums* histogram) {
+  return place.counts_only_differing() &&
+         node.n - Totals(histogram[place.offset + place.common_code]).n < params.min_samples_leaf;
+}
+
 // The best candidate of one feature, among those that leave `min_samples_leaf` rows and
 // `least_hessian` on either side. `histogram` is complete.
 //
@@ -72,7 +101,44 @@ double next_gain(const SplitParams& params, const CodeLayout::Place& place, cons
 // Categorical: each category, "missing" and "unseen" included, against all others.
 template <class Sums>
 Split best_split_of_feature(const SplitParams& params, const CodeLayout::Place& place,
-                            std::uint32_t feature, const Totals& node, const Sums* histogram,
+                            const Totals& node, const Sums* histogram,
                             Standing* standing = nullptr);
+
+// What the judging of a candidate needs besides its left sums.
+struct Scale {
+  double gradient_unit, hessian_unit, l2, least_hessian;
+  double g, h;  // of the node
+};
+
+// The best candidate of a node, feature after feature: for many bundled and sparse features with few
+// candidates each, whose standings it can tell.
+template <class Sums>
+class Search {
+ public:
+  Search(const SplitParams& params, const Totals& node, bool surveys);
+
+  // Looks at a feature of a histogram that is complete there. False if too few of the node's rows have it
+  // for a split: then it need not be looked at below the node either.
+  bool see(const CodeLayout::Place& place, const Sums* histogram);
+
+  const Split& best() const { return best_; }
+  const Standings& standings() const { return standings_; }
+
+ private:
+  struct Found;
+  void see_edges(const Sums* cells, std::uint32_t n_edges, const Totals& missing,
+                 std::uint32_t offset, const CodeLayout::Place& place, Found& found);
+  void see_candidate(const Totals& left, std::uint32_t key, bool common_left,
+                     const CodeLayout::Place& place, Found& found);
+  void note(std::array<Standings::Group, Standings::n_groups>& groups, std::uint32_t feature,
+            double score, double hessian) const;
+
+  const SplitParams& params_;
+  Totals node_;
+  bool surveys_;
+  Scale scale_;
+  Split best_;
+  Standings standings_;
+};
 
 }  // namespace graftboost

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "keeping.hpp"
 #include "parallel.hpp"
 
 namespace graftboost {
@@ -25,7 +26,8 @@ class Booster {
       : forest_(forest),
         n_threads_(n_threads),
         k_trees_(static_cast<std::size_t>(forest.trees_per_iteration())),
-        growing_(growing_params(forest)) {
+        growing_(growing_params(forest)),
+        columns_(forest.rows) {
     const std::size_t n = forest.rows.size();
     for (std::size_t k = 0; k < k_trees_; ++k) {
       scores_.emplace_back(n);
@@ -81,7 +83,8 @@ class Booster {
     std::lock_guard lock(growers_lock_);
     auto& idle = n_threads == 1 ? single_growers_ : shared_growers_;
     if (idle.empty()) {
-      return std::make_unique<Grower<Sums>>(forest_.rows, forest_.loss, growing_, n_threads);
+      return std::make_unique<Grower<Sums>>(forest_.rows, forest_.loss, growing_, &columns_,
+                                            n_threads);
     }
     GrowerPtr grower = std::move(idle.back());
     idle.pop_back();
@@ -105,7 +108,9 @@ class Booster {
       place_rows(tree, *grower, outside, leaf_ids, scores_[k].data(), n_threads);
     });
     if (forest_.params.updatable) {
-      state.sums = grower->take_kept_sums();
+      KeptSums<Sums> kept = grower->take_kept_sums();
+      drop_surplus(forest_, tree, kept);
+      state.sums = std::move(kept);
       state.watches = grower->take_watches();
     }
     return_grower(std::move(grower), n_threads);
@@ -160,6 +165,7 @@ class Booster {
   int n_threads_;
   std::size_t k_trees_;
   GrowingParams growing_;
+  SparseColumns columns_;
   std::vector<Array<double>> scores_;
   std::mutex growers_lock_;
   std::vector<GrowerPtr> single_growers_, shared_growers_;
@@ -248,6 +254,7 @@ GrowingParams growing_params(const Forest& forest) {
 
 void train(Forest& forest, Validation* validation, const Stopping& stopping,
            const OnIteration& on_iteration, int n_threads) {
+  forest.rows.choose_places(*forest.bins, static_cast<std::size_t>(forest.params.min_samples_leaf));
   const bool packed = forest.rows.weight.empty() &&
                       static_cast<std::int64_t>(forest.rows.size()) <= PackedSums::most_rows;
   const auto run = packed ? boost<PackedSums> : boost<WideSums>;

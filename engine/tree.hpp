@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "array.hpp"
+#include "node_sums.hpp"
 #include "rows.hpp"
 #include "types.hpp"
 #include "watch.hpp"
@@ -74,22 +75,16 @@ struct LeafIds {
   }
 };
 
-// A node's histogram. Both kinds of sums hold the same integers; a model uses one of them.
-template <class Sums>
-using Histogram = Array<Sums>;
-template <class Sums>
-using KeptSums = std::vector<Histogram<Sums>>;
-
 // What makes a tree updatable. Slot i is the same row as in Rows.
 //
-// Of two siblings only the one that was smaller when they were grown has its histogram in `sums`
-// (as has the root): the other's is its parent's less its sibling's, so that a walk from the root
-// has every histogram at the price of one subtraction a level. Two siblings that were both too small
-// to be split have none: counting so few rows again is cheap. Implied cells are 0.
+// Of two siblings only the one that was smaller when they were grown has its sums kept (as has the
+// root): the other's are its parent's less its sibling's, so that a walk from the root has every
+// histogram at the price of one subtraction a level. Two siblings that were both too small to be split
+// have none: counting so few rows again is cheap. Nor has any node beyond the memory that sums may take.
 struct TreeState {
   LeafIds leaf_ids;
   Array<Gradient> recorded;  // 0 where the row is outside the tree's subsample
-  std::variant<KeptSums<PackedSums>, KeptSums<WideSums>> sums;  // per node, empty where not kept
+  std::variant<KeptSums<PackedSums>, KeptSums<WideSums>> sums;  // per node
   std::vector<Watch> watches;                                   // per node
   // By how much splits that may be undone come before leaves that may be split: the least there was when
   // the order of growth was last looked at, less what gains can have done since. While there is some
@@ -97,11 +92,13 @@ struct TreeState {
   double order_slack = 0;
   // False after a refresh: `sums` are to be counted again, and with them the gains of all nodes.
   bool counted = true;
+  // During an update: they have just been, and have all cells.
+  bool counted_anew = false;
 
   void drop_sums() {
     std::visit(
         [](auto& kept) {
-          for (auto& histogram : kept) histogram = {};
+          for (auto& sums : kept) sums = {};
         },
         sums);
     for (Watch& watch : watches) watch.forget();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "growing.hpp"
+#include "keeping.hpp"
 #include "training.hpp"
 #include "update.hpp"
 #include "work.hpp"
@@ -69,7 +70,7 @@ class TreeWork {
   const CodeLayout& layout() const { return forest_.rows.layout; }
   Node& node(NodeIndex i) { return tree_->nodes[at(i)]; }
   Watch& watch(NodeIndex i) { return state_->watches[at(i)]; }
-  Histogram<Sums>& kept(NodeIndex i) { return (*kept_)[at(i)]; }
+  NodeSums<Sums>& kept(NodeIndex i) { return (*kept_)[at(i)]; }
   NodeIndex sibling(NodeIndex i) {
     const Node& above = node(node(i).parent);
     return above.left == i ? above.right : above.left;
@@ -114,8 +115,11 @@ class TreeWork {
     std::span<const Slot> inside, outside;
   };
   Reached rows_in(const std::vector<std::int32_t>& leaves) {
+    counts.work += work_of::looked_up_row * static_cast<double>(forest_.rows.size());
+    return look_up(leaves);
+  }
+  Reached look_up(const std::vector<std::int32_t>& leaves) {
     const std::size_t n = forest_.rows.size();
-    counts.work += work_of::looked_up_row * static_cast<double>(n);
     slots_.resize(n + slots_read_ahead);
     Slot* end = slots_.begin() + state_->leaf_ids.visit([&](const auto* ids) {
       return find_slots(ids, n, leaves, slots_.data());
@@ -135,10 +139,12 @@ class TreeWork {
     Histogram<Sums> histogram(layout().histogram_size());
     histogram.fill(Sums(Totals{}));
     accumulate(forest_.rows, forest_.contributions_to(t_), slots, histogram.data());
-    clear_implied_cells(layout(), histogram.data());
     return histogram;
   }
-  Histogram<Sums> count_again(NodeIndex i) { return count(rows_in(leaf_ids_under(i)).inside); }
+  // Not counted as work: whether sums are kept or not must not decide anything.
+  Histogram<Sums> count_again(NodeIndex i) { return count(look_up(leaf_ids_under(i)).inside); }
+  void trim() { drop_surplus(forest_, *tree_, *kept_); }
+  bool is_smaller(NodeIndex i) { return node(i).sums.n <= node(sibling(i)).sums.n; }
 
   // Best-first growth would have come to a node when all on its path had come up: with the least gain
   // on the path.

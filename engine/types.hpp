@@ -78,7 +78,7 @@ class PackedSums {
   }
   friend PackedSums operator-(PackedSums a, const PackedSums& b) { return a -= b; }
   friend bool operator==(const PackedSums& a, const PackedSums& b) {
-    return a.lanes_[0] == b.lanes_[0] && a.lanes_[1] == b.lanes_[1];
+    return ((a.lanes_[0] ^ b.lanes_[0]) | (a.lanes_[1] ^ b.lanes_[1])) == 0;
   }
 
  private:

@@ -65,7 +65,7 @@ class Updater {
     check(sample);
     double refit_work = 0;
     for (const std::size_t t : sample)
-      refit_work += work_to_grow(forest_.trees[t], 0, forest_.rows.layout);
+      refit_work += work_to_grow(forest_.trees[t], 0, forest_.rows);
     const double to_mend = work_to_mend(sample) * (change_.added.empty() ? 1 : first_trees);
     if (!rule_.keeps_structure() && work_so_far() + to_mend > most_work * refit_work) return false;
     if (!change_.added.empty()) record_added(sample.back() + 1, n_trees);
@@ -158,7 +158,7 @@ class Updater {
       for (const NodeIndex i : findings_[t]->failed) {
         const Tree& tree = forest_.trees[t];
         const std::int64_t n = tree.nodes[static_cast<std::size_t>(i)].sums.n;
-        work += work_to_grow(tree, i, forest_.rows.layout) +
+        work += work_to_grow(tree, i, forest_.rows) +
                 work_of::gathered_value * static_cast<double>(n) * static_cast<double>(t) / 2;
       }
     }
@@ -315,8 +315,8 @@ bool can_scale(const Forest& forest, std::span<const double> added,
 }
 
 // Targets and weights that the grids can hold: as they are, or as a refit will set them.
-template <class Value>
-void check_added_values(const Forest& forest, const Sample<Value>& added,
+template <class Table>
+void check_added_values(const Forest& forest, const Sample<Table>& added,
                         const std::vector<Slot>& removed, bool refits) {
   if (forest.loss.kind == LossKind::squared && !(refits && can_scale(forest, added.y, removed))) {
     for (const double y : added.y) forest.loss.target_on_grid(y);
@@ -325,8 +325,8 @@ void check_added_values(const Forest& forest, const Sample<Value>& added,
   for (const double weight : added.weight) forest.loss.weight_on_grid(weight);
 }
 
-template <class Value>
-void check_what_is_left(const Forest& forest, const Sample<Value>* added,
+template <class Table>
+void check_what_is_left(const Forest& forest, const Sample<Table>* added,
                         const std::vector<Slot>& removed, const std::string& argument) {
   if (forest.rows.size() + (added == nullptr ? 0 : added->x.rows) == removed.size()) {
     throw std::invalid_argument(argument +
@@ -349,8 +349,8 @@ void check_what_is_left(const Forest& forest, const Sample<Value>* added,
 
 // Whether the trees cannot stay: there are more classes, or many changed rows, or rows that the sums as
 // they are made cannot hold.
-template <class Value>
-bool must_refit(const Forest& forest, const Sample<Value>* added, std::size_t n_removed, bool grows,
+template <class Table>
+bool must_refit(const Forest& forest, const Sample<Table>* added, std::size_t n_removed, bool grows,
                 bool keeps_structure) {
   const std::size_t n_added = added == nullptr ? 0 : added->x.rows;
   const std::size_t n_rows = forest.rows.size() + n_added;
@@ -392,10 +392,30 @@ void vacate(Forest& forest, const std::vector<Slot>& removed) {
   }
 }
 
+// Takes the places of columns that no row has any more: nothing is to tell that one had them. Where a
+// tree still asks for such a column, it stays as long as the tree does.
+void retire_columns(Forest& forest) {
+  const CodeLayout before = forest.rows.layout;
+  std::vector<std::uint32_t> asked_for;
+  for (const Tree& tree : forest.trees) {
+    for (const Node& node : tree.nodes) asked_for.push_back(node.test.feature);
+  }
+  std::sort(asked_for.begin(), asked_for.end());
+  if (!forest.rows.take_places(*forest.bins, asked_for)) return;
+  for (TreeState& state : forest.states) {
+    for (Watch& watch : state.watches) watch.forget();
+    std::visit(
+        [&](auto& kept) {
+          for (auto& sums : kept) sums.move_cells(before, forest.rows.layout);
+        },
+        state.sums);
+  }
+}
+
 }  // namespace
 
-template <class Value>
-UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const RowId> removed,
+template <class Table>
+UpdateCounts update(Forest& forest, const Sample<Table>* added, std::span<const RowId> removed,
                     const std::string& removed_argument, std::span<const std::int32_t> relabel,
                     int n_classes, const ToleranceRule& rule, int n_threads) {
   std::lock_guard lock(forest.change_lock);
@@ -438,10 +458,19 @@ UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const 
       state.leaf_ids.resize(forest.rows.size());
     }
     forest.base_scores = forest.loss.base_scores(forest.target_sums);
+    const std::size_t first_added = forest.rows.size() - change.added.size();
+    const std::vector<std::uint32_t> frequent = forest.rows.find_frequent(
+        static_cast<Slot>(first_added), static_cast<std::size_t>(forest.params.min_samples_leaf));
+    change.new_places = !frequent.empty();
+    change.new_cells = forest.rows.give_places(frequent);
+    std::erase_if(change.new_cells,
+                  [&](const Rows::NewCell& cell) { return cell.row >= first_added; });
     in_place = update_trees(forest, change, rule, counts, n_threads);
   }
   if (!in_place) forest.drop_states(n_threads);
+  const bool may_retire = in_place && forest.rows.have_added_columns(change.removed);
   vacate(forest, change.removed);
+  if (may_retire) retire_columns(forest);
   if (!in_place) {
     counts = {};
     counts.refitted = true;
@@ -453,11 +482,13 @@ UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const 
   return counts;
 }
 
-template UpdateCounts update(Forest&, const Sample<float>*, std::span<const RowId>,
-                             const std::string&, std::span<const std::int32_t>, int,
-                             const ToleranceRule&, int);
-template UpdateCounts update(Forest&, const Sample<double>*, std::span<const RowId>,
-                             const std::string&, std::span<const std::int32_t>, int,
-                             const ToleranceRule&, int);
+#define GRAFTBOOST_FOR_TABLE(Table)                                                    \
+  template UpdateCounts update(Forest&, const Sample<Table>*, std::span<const RowId>,  \
+                               const std::string&, std::span<const std::int32_t>, int, \
+                               const ToleranceRule&, int);
+GRAFTBOOST_FOR_TABLE(Matrix<float>)
+GRAFTBOOST_FOR_TABLE(Matrix<double>)
+GRAFTBOOST_FOR_TABLE(SparseMatrix<float>)
+GRAFTBOOST_FOR_TABLE(SparseMatrix<double>)
 
 }  // namespace graftboost

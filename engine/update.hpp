@@ -59,14 +59,18 @@ struct UpdateCounts {
 struct Change {
   std::vector<Slot> removed;  // ascending
   std::vector<Slot> added;
+  // Columns that were rare until these rows came have places now, but no sums yet: of rows held before,
+  // these cells.
+  bool new_places = false;
+  std::vector<Rows::NewCell> new_cells;
 };
 
 // Adds and removes rows in one pass; `added` may be null. If `n_classes` is more than the model has, it
 // grows to so many, and a class k that it had is called relabel[k] from then on. All that can be wrong
 // with the arguments is found, and thrown as std::invalid_argument, before anything changes; messages
 // call the rows to remove by the name of the caller's argument.
-template <class Value>
-UpdateCounts update(Forest& forest, const Sample<Value>* added, std::span<const RowId> removed,
+template <class Table>
+UpdateCounts update(Forest& forest, const Sample<Table>* added, std::span<const RowId> removed,
                     const std::string& removed_argument, std::span<const std::int32_t> relabel,
                     int n_classes, const ToleranceRule& rule, int n_threads);
 

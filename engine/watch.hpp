@@ -42,22 +42,37 @@ struct Guard {
   float hessian_short = 0;
 };
 
-// Above this many features a node is judged anew each time.
+// Features are watched one by one up to this many. Many bundled and sparse ones are watched in groups
+// (see Standings) if they are most of all; the few others are then judged each time. Too many others
+// leave a node to be judged anew.
 inline constexpr std::size_t most_watched_features = 256;
+inline bool watches_groups(const CodeLayout& layout) {
+  constexpr std::size_t many = 64, most = 4;
+  const std::size_t n_differing = layout.n_differing();
+  return n_differing > many && n_differing > most * (layout.n_places() - n_differing);
+}
 
-// The bounds of one node. They are no part of the model: whatever they are, updates come out the same.
+// The bounds of one node: none after it was made, or forgot. They are no part of the model: whatever they are, updates come out the same.
 class Watch {
  public:
   bool knows() const { return !ceilings_.empty(); }
-  void forget() { ceilings_.resize(0); }
+  void forget() {
+    ceilings_.resize(0);
+    pending_ = false;
+  }
 
   // From here on, for a node with these sums; every feature is to be judged.
-  void start(const SplitParams& params, const Totals& node, std::size_t n_features) {
-    if (n_features > most_watched_features) return;
-    ceilings_.resize(n_features);
+  void start(const SplitParams& params, const Totals& node, const CodeLayout& layout) {
+    const bool groups = watches_groups(layout);
+    if (!groups && layout.n_places() > most_watched_features) return;
+    ceilings_.resize(groups ? 2 * Standings::n_groups : layout.n_places());
     ceilings_.fill(Ceiling{});
-    guards_.resize(n_features);
+    guards_.resize(groups ? 0 : layout.n_places());
     guards_.fill(Guard{});
+    n_came_ = 0;
+    pending_ = false;
+    n_places_ = layout.n_places();
+    own_ = Ceiling{};
     const double h = static_cast<double>(node.h) * params.hessian_unit;
     centre_ = params.l2 == 0 && h > 0 ? static_cast<double>(node.g) * params.gradient_unit / h : 0;
     drift_ = lost_ = 0;
@@ -68,29 +83,58 @@ class Watch {
   // A feature has been judged: its best gain, and what the judging saw.
   void judged(const SplitParams& params, const Totals& node, std::uint32_t feature, double gain,
               const Standing& standing) {
-    Ceiling& ceiling = ceilings_[feature];
     constexpr std::int64_t many = std::numeric_limits<std::int32_t>::max();
     guards_[feature] = {standing.first, standing.last,
                         static_cast<std::int32_t>(std::min(standing.rows_short, many)),
                         below(standing.hessian_short)};
-    const bool any = gain > -std::numeric_limits<double>::infinity();
-    ceiling.root = any ? above(std::sqrt(std::max(gain + worth_of_node(params, node), 0.0))) : -1;
-    ceiling.reach = any ? above(1 / std::sqrt(standing.least_hessian + params.l2)) : 0;
-    ceiling.drift = below(drift_);
-    ceiling.lost = below(lost_);
+    ceilings_[feature] = ceiling(params, node, gain, standing.least_hessian);
   }
+
+  // All features have been judged together. What the node's own feature leads in is kept apart: it can
+  // be judged by itself.
+  void judged_all(const SplitParams& params, const Totals& node, const Standings& standings,
+                  std::uint32_t own_feature, std::size_t n_places) {
+    own_ = nothing();
+    ceilings_.fill(nothing());
+    add_judged(params, node, standings, own_feature);
+    n_came_ = 0;
+    all_seen(n_places);
+  }
+  // Some features have been judged again, because rows came or went that have them; all_seen() tells that
+  // these were the last.
+  void add_judged(const SplitParams& params, const Totals& node, const Standings& standings,
+                  std::uint32_t own_feature) {
+    const auto add = [&](const Standings::Group& group, Ceiling& to) {
+      const bool own = group.feature == own_feature;
+      if (own) raise(own_, ceiling(params, node, group.gain, group.least_hessian));
+      raise(to, ceiling(params, node, own ? group.next_gain : group.gain, group.least_hessian));
+    };
+    for (std::size_t i = 0; i < Standings::n_groups; ++i) {
+      add(standings.counting[i], ceilings_[i]);
+      add(standings.waiting[i], ceilings_[Standings::n_groups + i]);
+    }
+  }
+  void all_seen(std::size_t n_places) {
+    pending_ = false;
+    n_places_ = n_places;
+  }
+  // Of the places that there are now, those from here on have never been judged.
+  std::size_t n_places() const { return n_places_; }
+  bool is_in_groups() const { return guards_.empty(); }
+  bool is_pending() const { return pending_; }
 
   // The rows next to the node's split.
   void set_margin(const Margin& margin) { margin_ = margin; }
   // Rows that another split of the same feature moves, at least.
   std::int64_t rows_to_move() const { return std::max<std::int64_t>(margin_.rows, 1); }
 
-  // A row of the node, which is split by `feature`, came or went.
+  // A row of the node, which is split by the feature with this number, came or went. It may miss a value
+  // of a feature that most rows miss.
   template <class CodeOf>
-  void row_changed(const SplitParams& params, const Totals& row, bool in, std::uint32_t feature,
-                   CodeOf&& code_of) {
+  void row_changed(const SplitParams& params, const Totals& row, bool in, bool may_be_missing,
+                   std::uint32_t feature, CodeOf&& code_of) {
     if (!knows()) return;
-    if (!in) {
+    if (!in || feature == ColumnIndex::none) {
       margin_.rows -= 1;
     } else if (const Code code = code_of(feature);
                code == missing_code || (code > margin_.below && code < margin_.above)) {
@@ -98,8 +142,12 @@ class Watch {
     }
     const double h = static_cast<double>(row.h) * params.hessian_unit;
     drift_ += std::abs(static_cast<double>(row.g) * params.gradient_unit - centre_ * h);
-    if (!in) {
-      lost_ += h;
+    if (!in) lost_ += h;
+    pending_ = guards_.empty();
+    if (!in) return;
+    if (guards_.empty()) {
+      // A first missing row brings candidates of its own, and may not be seen to have the feature.
+      if (++n_came_ > Standings::rows_ahead || may_be_missing) ceilings_.fill(Ceiling{});
       return;
     }
     const float gained = above(h);
@@ -119,12 +167,25 @@ class Watch {
   double bound(const SplitParams& params, const Totals& node, std::uint32_t feature) const {
     return bound(params, node, ceilings_[feature]);
   }
+  // Watched in groups: nor does one of the node's own feature exceed this, or of all the others that.
+  double bound_of_own(const SplitParams& params, const Totals& node) const {
+    return std::max(bound(params, node, own_), bound_of_others(params, node));
+  }
+  double bound_of_others(const SplitParams& params, const Totals& node) const {
+    if (pending_) return std::numeric_limits<double>::infinity();
+    double highest = -std::numeric_limits<double>::infinity();
+    const std::size_t n = n_came_ == 0 ? Standings::n_groups : ceilings_.size();
+    for (std::size_t i = 0; i < n; ++i)
+      highest = std::max(highest, bound(params, node, ceilings_[i]));
+    return highest;
+  }
   // No gain of any candidate exceeds this: one look instead of one per feature.
   double bound(const SplitParams& params, const Totals& node) const {
-    return bound(params, node, highest_);
+    return guards_.empty() ? bound_of_own(params, node) : bound(params, node, highest_);
   }
   // To be called when the features' ceilings have been brought down: makes the one look tight.
   void sum_up() {
+    if (guards_.empty()) return;
     double worth = 0;
     float reach = 0;
     for (const Ceiling& ceiling : ceilings_) {
@@ -144,6 +205,27 @@ class Watch {
   static constexpr double rounding = 1e-13;
   static float above(double x) { return static_cast<float>(x * (1 + margin)); }
   static float below(double x) { return static_cast<float>(x * (1 - margin)); }
+
+  static Ceiling nothing() { return {-1, 0, 0, 0}; }
+  // A ceiling over both, as of now.
+  void raise(Ceiling& ceiling, const Ceiling& other) const {
+    if (other.root < 0) return;
+    const double worth = worth_at_most(ceiling);
+    const float root = worth < 0 ? -1.0f : above(std::sqrt(worth));
+    ceiling = {std::max(root, other.root), std::max(ceiling.reach, other.reach), other.drift,
+               other.lost};
+  }
+  // Of candidates with at most this gain and at least this hessian on either side.
+  Ceiling ceiling(const SplitParams& params, const Totals& node, double gain,
+                  double least_hessian) const {
+    Ceiling made;
+    const bool any = gain > -std::numeric_limits<double>::infinity();
+    made.root = any ? above(std::sqrt(std::max(gain + worth_of_node(params, node), 0.0))) : -1;
+    made.reach = any ? above(1 / std::sqrt(least_hessian + params.l2)) : 0;
+    made.drift = below(drift_);
+    made.lost = below(lost_);
+    return made;
+  }
 
   double bound(const SplitParams& params, const Totals& node, const Ceiling& ceiling) const {
     const double worth = worth_at_most(ceiling);
@@ -170,8 +252,12 @@ class Watch {
   double drift_ = 0, lost_ = 0;  // d and e since start()
   Ceiling highest_;
   Margin margin_;
-  Array<Ceiling> ceilings_;  // per feature, or empty
-  Array<Guard> guards_;      // likewise
+  Array<Ceiling> ceilings_;   // per feature or group, or empty
+  Array<Guard> guards_;       // per feature, or empty
+  Ceiling own_;               // watched in groups: of the node's own feature
+  std::int64_t n_came_ = 0;   // likewise: rows since all were judged
+  std::size_t n_places_ = 0;  // likewise: that have been judged
+  bool pending_ = false;      // likewise: rows changed that have features not judged since
 };
 
 }  // namespace graftboost

@@ -24,12 +24,12 @@ inline constexpr double mending = 1.3;         // pieces of trees, with less for
 }  // namespace work_of
 
 // To grow a tree, or part of one, of this shape: of every two children the smaller is counted.
-inline double work_to_grow(const Tree& tree, NodeIndex top, const CodeLayout& layout) {
+inline double work_to_grow(const Tree& tree, NodeIndex top, const Rows& rows) {
   const auto node = [&](NodeIndex i) -> const Node& {
     return tree.nodes[static_cast<std::size_t>(i)];
   };
-  const double row = work_of::counted_cell * static_cast<double>(layout.cells_per_row());
-  const double search = work_of::judged_cell * static_cast<double>(layout.histogram_size());
+  const double row = work_of::counted_cell * rows.cells_per_row();
+  const double search = work_of::judged_cell * static_cast<double>(rows.layout.histogram_size());
   const auto n_rows = [&](NodeIndex i) { return static_cast<double>(node(i).sums.n); };
   double work = n_rows(top) * (row + work_of::recorded_row) + search;
   const auto add = [&](auto&& self, NodeIndex i) -> void {

@@ -95,7 +95,11 @@ BAD_FIT = {
     "X of one dimension": (ValueError, r"X: Expected 2D array, got 1D", {"X": X[:, 0]}),
     "X of three dimensions": (ValueError, r"X: Found array with dim 3", {"X": X[..., np.newaxis]}),
     "complex X": (ValueError, r"X: Complex data not supported", {"X": X + 1j}),
-    "sparse X": (TypeError, r"X is a sparse matrix", {"X": scipy.sparse.csr_array(X)}),
+    "sparse X of complex numbers": (
+        ValueError,
+        r"X: Complex data not supported",
+        {"X": scipy.sparse.csr_array(X * 1j)},
+    ),
     "lazy X": (TypeError, r"X is a lazy frame", {"X": pl.LazyFrame({"a": X[:, 0]})}),
     "ragged X": (ValueError, r"X: ", {"X": [[1.0], [2.0, 3.0]] * 30}),
     "text in an array": (
@@ -449,7 +453,17 @@ BAD_PREDICT = {
     "infinity": (ValueError, r"X: column 1 contains infinity", changed(X, (0, 1), np.inf)),
     "zero rows": (ValueError, r"X: .*0 sample", X[:0]),
     "one dimension": (ValueError, r"X: Expected 2D array", X[0]),
-    "sparse": (TypeError, r"X is a sparse matrix", scipy.sparse.csc_array(X)),
+    "sparse with too many columns": (
+        ValueError,
+        r"X has 6 features",
+        scipy.sparse.csc_array(np.hstack([X, X])),
+    ),
+    "sparse with infinity": (
+        ValueError,
+        r"X: column 1 contains infinity",
+        scipy.sparse.csr_array(changed(X, (0, 1), np.inf)),
+    ),
+    "sparse without rows": (ValueError, r"X: .*0 sample", scipy.sparse.csr_array(X[:0])),
     "text": (ValueError, r"X: column 0 holds 'some'", np.column_stack([TEXT] * 3)),
     "categories": (
         ValueError,

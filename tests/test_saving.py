@@ -421,7 +421,7 @@ def _top(name: str, value: Any) -> Any:
         (_top("parameters", {"n_jobs": "many"}), "n_jobs"),
         (_top("parameters", {"verbosity": 1}), "no parameter 'verbosity'"),
         (_top("parameters", 3), "damaged"),
-        (_top("categories", []), "categories are not those of 5 features"),
+        (_top("categories", []), "categories are not those of the categorical features"),
         (_top("feature_names", ["a"]), "feature_names are not"),
         (_top("classes", {"array": ["|b1", [True]]}), "classes are not as many"),
         (_top("classes", {"call": "os.system"}), "is no value"),

@@ -13,14 +13,16 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from graftboost import saving
-from graftboost._engine import BinMap, Forest
+from graftboost._engine import BinMap, Forest, SparseTable
 from graftboost.categories import Categories
 from graftboost.data import Columns, check_bin_edges, read_table
+from graftboost.memory import stats_bytes
 from graftboost.parameters import CONSTRAINTS
 from graftboost.progress import CallbackSupportMixin, OnIteration, Progress
 from graftboost.row_ids import check_row_ids
-from graftboost.rows import Rows, check_all_classes, check_weight, draw_seed, share_dtype
+from graftboost.rows import Rows, check_all_classes, check_weight, draw_seed, share_form
 from graftboost.saving import Saved
+from graftboost.sparse import for_engine
 from graftboost.threads import thread_count
 from graftboost.updating import Turn, Updatable
 
@@ -56,6 +58,7 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         tolerance_rule: str = "regret",
         tolerance: float = 1.2,
         updatable: bool = True,
+        stats_memory: float | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -78,6 +81,7 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         self.tolerance_rule = tolerance_rule
         self.tolerance = tolerance
         self.updatable = updatable
+        self.stats_memory = stats_memory
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -102,7 +106,7 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or sparse table of shape (n_rows, n_features)
             Features. NaN and null are missing values.
         y : array-like of shape (n_rows,)
             Targets.
@@ -137,7 +141,7 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         validation = self._read_validation(X_val, y_val, sample_weight_val, columns, classes)
         if validation is not None:
             validation = validation.weighed_by_class(class_weights)
-            rows, validation = share_dtype(rows, validation)
+            rows, validation = share_form(rows, validation)
 
         n_threads = thread_count(self.n_jobs)
         seed = draw_seed(self.random_state)
@@ -185,8 +189,8 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         self,
         rows: Rows,
         validation: Rows | None,
-        n_categories: list[int],
-        bin_edges: list[list[float] | None],
+        n_categories: dict[int, int],
+        bin_edges: dict[int, list[float]],
         n_classes: int,
         seed: int,
         n_threads: int,
@@ -196,7 +200,7 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         # A row that weighs nothing is held by the model, but leaves no mark on the bins.
         counted = rows.that_count()
         bins = BinMap.fit(
-            counted.X,
+            for_engine(counted.X),
             counted.ids,
             n_categories,
             self.max_bins,
@@ -205,10 +209,11 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
             bin_edges,
             seed,
             n_threads,
+            rare_below=self.min_samples_leaf,
         )
         return Forest.fit(
             bins,
-            rows.X,
+            for_engine(rows.X),
             rows.y,
             rows.weight,
             rows.ids,
@@ -223,12 +228,13 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
             seed,
             bool(self.updatable),
             n_threads,
-            X_val=None if validation is None else validation.X,
+            X_val=None if validation is None else for_engine(validation.X),
             y_val=None if validation is None else validation.y,
             sample_weight_val=None if validation is None else validation.weight,
             n_iter_no_change=self.n_iter_no_change if self.early_stopping else 0,
             tol=self.tol,
             on_iteration=on_iteration,
+            stats_memory=stats_bytes(self.stats_memory),
         )
 
     def _read_validation(
@@ -268,12 +274,12 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
     ) -> NDArray[np.float64] | None:
         return None
 
-    def _encode(self, X: Any) -> NDArray[Any]:
+    def _encode(self, X: Any) -> NDArray[Any] | SparseTable:
         """Check X against the columns of fit and return it as the engine takes it."""
         check_is_fitted(self)
         table = read_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return self._columns.encode(table)
+        return for_engine(self._columns.encode(table))
 
     def _raw_scores(self, X: Any) -> NDArray[np.float64]:
         matrix = self._encode(X)
@@ -285,7 +291,7 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         forest, n_threads = self._forest, thread_count(self.n_jobs)
 
         def stages() -> Iterator[NDArray[np.float64]]:
-            scores = np.zeros((len(matrix), forest.trees_per_iteration))
+            scores: Any = 0.0
             for iteration in range(forest.n_iterations):
                 scores = scores + forest.raw_scores(matrix, n_threads, iteration, iteration + 1)
                 yield scores.copy()  # the caller may change it
@@ -297,7 +303,7 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or sparse table of shape (n_rows, n_features)
             Features.
 
         Returns
@@ -357,7 +363,7 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
             type(self).__name__,
             parameters,
             None if names is None else names.tolist(),
-            [None if found is None else found.values for found in self._columns.categories],
+            {feature: found.values for feature, found in self._columns.categories.items()},
             getattr(self, "_classes", {}),
             getattr(self, "_fitted_class_weights", None),
             self._next_id,
@@ -374,16 +380,15 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         model = cls(**saved.parameters)
         model._validate_params()
         names = saved.feature_names
-        categories = (
-            None if found is None else Categories.restored(found) for found in saved.categories
-        )
+        model.n_features_in_ = saved.forest.bins.n_features
         model._columns = Columns(
-            None if names is None else np.array(names, dtype=object), tuple(categories)
+            None if names is None else np.array(names, dtype=object),
+            model.n_features_in_,
+            {feature: Categories.restored(found) for feature, found in saved.categories.items()},
         )
         model._forest = saved.forest
         model._turn = Turn()
         model._next_id = saved.next_id
-        model.n_features_in_ = len(saved.categories)
         if saved.classes:
             model._classes = saved.classes
             model._fitted_class_weights = saved.class_weights
@@ -432,4 +437,5 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
+        tags.input_tags.sparse = True
         return tags

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from graftboost.report import UpdateReport
 from graftboost.row_ids import NO_IDS
+from graftboost.sparse import AnyTable, for_engine
 
 if TYPE_CHECKING:
     from graftboost._engine import Forest
@@ -50,7 +51,7 @@ class AddedRows:
 
     Attributes
     ----------
-    X : ndarray of shape (n_rows, n_features)
+    X : ndarray or CSR of shape (n_rows, n_features)
         Features; categories by number.
     y : ndarray of float64
         Targets; classes by number.
@@ -60,7 +61,7 @@ class AddedRows:
         Ids.
     """
 
-    X: NDArray[Any]
+    X: AnyTable
     y: NDArray[np.float64]
     weight: NDArray[np.float64] | None
     ids: NDArray[np.int64]
@@ -133,7 +134,7 @@ class Change:
             return UpdateReport("in-place", NO_IDS, NO_IDS, 0, 0, 0, 0, 0, 0, seconds)
         added = self.added
         counts = forest.update(
-            None if added is None else added.X,
+            None if added is None else for_engine(added.X),
             None if added is None else added.y,
             None if added is None else added.weight,
             None if added is None else added.ids,

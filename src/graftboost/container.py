@@ -59,7 +59,8 @@ class Pieces:
     dtype : dtype
         Of all pieces.
     distance : int
-        Elements from the beginning of one piece to that of the next; zeros fill the rest.
+        Elements from the beginning of one piece to that of the next; zeros fill the rest. 0 means
+        that each begins where the one before ends.
     pieces : list of ndarray
         The pieces.
     """
@@ -77,7 +78,7 @@ class Pieces:
     @property
     def size(self) -> int:
         """Elements, those between the pieces included."""
-        return self.distance * len(self.pieces)
+        return self.distance * len(self.pieces) or sum(len(piece) for piece in self.pieces)
 
     def runs(self) -> Iterator[memoryview | int]:
         """Yield bytes, and how many zeros come next, by turns."""

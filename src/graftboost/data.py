@@ -1,7 +1,8 @@
-"""X on its way in: arrays and data frames become the one matrix that the engine reads.
+"""X on its way in: arrays, data frames and sparse tables become what the engine reads.
 
-That matrix is float32 or float64; NaN is a missing value, and a categorical column holds the index
-of each row's category. An array that is such a matrix already is passed on without a copy.
+That is a matrix of float32 or float64, dense or sparse as it came; NaN is a missing value, and a
+categorical column holds the index of each row's category. A table that is such a matrix already is
+passed on without a copy.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from graftboost.categories import MOST_CATEGORIES, Categories, Coded, Column
+from graftboost.sparse import AnyTable, is_sparse, read_sparse, replace_columns
 
 # The engine has 65,536 codes a feature; one is "missing", and n edges make n + 1 intervals.
 MOST_EDGES = 65_534
@@ -26,25 +27,27 @@ MOST_EDGES = 65_534
 class Table:
     """A caller's X as it came, its columns not yet encoded.
 
-    `columns` is a matrix when all of X is numbers and came as an array, else one entry a column.
-    `names` are the columns' names if X has names and all are strings.
+    `columns` is a matrix when all of X is numbers and came as an array or sparse, else one entry a
+    column. `names` are the columns' names if X has names and all are strings.
     """
 
     argument: str
     names: NDArray[np.object_] | None
-    columns: NDArray[Any] | list[Column]
+    columns: AnyTable | list[Column]
     n_rows: int
 
     @property
     def n_features(self) -> int:
         """How many columns there are."""
-        return len(self.columns) if isinstance(self.columns, list) else self.columns.shape[1]
+        return len(self.columns) if isinstance(self.columns, list) else int(self.columns.shape[1])
 
     def column(self, feature: int) -> Column:
         """Return one column of X."""
         if isinstance(self.columns, list):
             return self.columns[feature]
-        return self.columns[:, feature]
+        if is_sparse(self.columns):
+            return np.asarray(self.columns[:, [feature]].toarray()[:, 0])
+        return np.asarray(self.columns[:, feature])
 
     def label(self, feature: int) -> str:
         """Return what an error calls a column."""
@@ -53,12 +56,10 @@ class Table:
 
 
 def read_table(X: Any, argument: str = "X") -> Table:
-    """Read an array or a data frame; `argument` is what errors call it."""
-    if scipy.sparse.issparse(X):
-        raise TypeError(
-            f"{argument} is a sparse matrix, and sparse input is not supported yet. "
-            f"Pass {argument}.toarray(), if it fits in memory."
-        )
+    """Read an array, a data frame or a sparse table; `argument` is what errors call it."""
+    if is_sparse(X):
+        rows = read_sparse(X, argument)
+        return Table(argument, None, rows, rows.shape[0])
     if isinstance(X, np.ndarray):
         return _read_array(X, argument)
     frame = nw.from_native(X, pass_through=True)
@@ -153,7 +154,7 @@ def _as_floats(array: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Columns:
-    """What fit learned about the columns of X: their names, and the categories of some.
+    """What fit learned about the columns of X: how many, their names, the categories of some.
 
     Examples
     --------
@@ -164,33 +165,33 @@ class Columns:
     """
 
     names: NDArray[np.object_] | None
-    categories: tuple[Categories | None, ...]
+    n_features: int
+    categories: dict[int, Categories]
 
     @classmethod
     def learn(cls, table: Table, categorical_features: Any) -> Columns:
         """Find the categorical columns and their categories."""
-        categorical = find_categorical(table, categorical_features)
-        categories = tuple(
-            _learn_categories(table, feature) if is_categorical else None
-            for feature, is_categorical in enumerate(categorical)
-        )
-        return cls(table.names, categories)
+        categories = {
+            feature: _learn_categories(table, feature)
+            for feature in find_categorical(table, categorical_features)
+        }
+        return cls(table.names, table.n_features, categories)
 
     @property
-    def n_categories(self) -> list[int]:
-        """How many categories each column has; 0 if it is numeric."""
-        return [0 if found is None else len(found) for found in self.categories]
+    def n_categories(self) -> dict[int, int]:
+        """How many categories each categorical column has."""
+        return {feature: len(found) for feature, found in self.categories.items()}
 
-    def encode(self, table: Table) -> NDArray[Any]:
+    def encode(self, table: Table) -> AnyTable:
         """Return the engine's matrix for a table with these columns."""
         self._check_columns(table)
         if isinstance(table.columns, list):
             return self._assemble(table)
         _check_finite(table.columns, table)
+        if is_sparse(table.columns):
+            return self._encode_sparse(table)
         matrix = table.columns
-        for feature, categories in enumerate(self.categories):
-            if categories is None:
-                continue
+        for feature, categories in self.categories.items():
             codes = categories.encode(matrix[:, feature], table.label(feature))
             if not categories.are_own_codes:
                 if matrix is table.columns:
@@ -198,12 +199,26 @@ class Columns:
                 matrix[:, feature] = codes
         return matrix
 
+    def _encode_sparse(self, table: Table) -> AnyTable:
+        # Categories are numbered from 0, and the first need not be that of the number 0: all cells
+        # of such a column are written anew.
+        rows: AnyTable = table.columns
+        codes = {
+            feature: categories.encode(table.column(feature), table.label(feature))
+            for feature, categories in self.categories.items()
+            if not categories.are_own_codes
+        }
+        if not codes:
+            return rows
+        values = np.column_stack(list(codes.values())).astype(rows.dtype)
+        return replace_columns(rows, list(codes), values)
+
     def _assemble(self, table: Table) -> NDArray[Any]:
         columns = [
-            _numbers(table, feature)
-            if categories is None
-            else categories.encode(table.column(feature), table.label(feature))
-            for feature, categories in enumerate(self.categories)
+            self.categories[feature].encode(table.column(feature), table.label(feature))
+            if feature in self.categories
+            else _numbers(table, feature)
+            for feature in range(self.n_features)
         ]
         single = all(np.can_cast(column.dtype, np.float32) for column in columns)
         # Columns come one by one, so each is written where it is contiguous.
@@ -214,9 +229,9 @@ class Columns:
         return matrix
 
     def _check_columns(self, table: Table) -> None:
-        if table.n_features != len(self.categories):
+        if table.n_features != self.n_features:
             raise ValueError(
-                f"{table.argument} has {table.n_features} features, but {len(self.categories)} "
+                f"{table.argument} has {table.n_features} features, but {self.n_features} "
                 "were given in X. Pass the same columns in the same order."
             )
         if self.names is None or table.names is None:
@@ -273,15 +288,20 @@ def _is_text_or_time(value: Any) -> bool:
     )
 
 
-def _check_finite(matrix: NDArray[Any], table: Table) -> None:
+def _check_finite(matrix: AnyTable, table: Table) -> None:
     """Raise if a value is infinite.
 
     The least and the greatest value tell, without the temporaries that isinf would need; fmin and
     fmax pass over NaN.
     """
-    extremes = np.fmin.reduce(matrix, axis=None), np.fmax.reduce(matrix, axis=None)
+    values = matrix.data if is_sparse(matrix) else matrix
+    if not values.size:
+        return
+    extremes = np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)
     if np.isinf(extremes).any():
-        raise ValueError(_infinity_in(table, int(np.isinf(matrix).any(axis=0).argmax())))
+        infinite = np.isinf(values)
+        feature = matrix.indices[infinite].min() if is_sparse(matrix) else infinite.any(0).argmax()
+        raise ValueError(_infinity_in(table, int(feature)))
 
 
 def _infinity_in(table: Table, feature: int) -> str:
@@ -291,34 +311,30 @@ def _infinity_in(table: Table, feature: int) -> str:
     )
 
 
-def find_categorical(table: Table, categorical_features: Any) -> NDArray[np.bool_]:
+def find_categorical(table: Table, categorical_features: Any) -> list[int]:
     """Return which columns are categorical, as the parameter `categorical_features` says."""
-    found = np.zeros(table.n_features, dtype=bool)
     if categorical_features is None:
-        return found
+        return []
     if isinstance(categorical_features, str):
-        # "from_dtype": an array has no such dtype, so none of its columns is categorical.
-        for feature in range(table.n_features):
-            found[feature] = isinstance(table.column(feature), Coded)
-        return found
+        # "from_dtype": a matrix has no such dtype, so none of its columns is categorical.
+        columns = table.columns if isinstance(table.columns, list) else []
+        return [feature for feature, column in enumerate(columns) if isinstance(column, Coded)]
     asked = np.asarray(categorical_features)
     if asked.dtype == bool:
-        if asked.shape != found.shape:
+        if asked.shape != (table.n_features,):
             raise ValueError(
                 f"categorical_features is a mask of shape {asked.shape}, but X has "
                 f"{table.n_features} features. Give one truth value for each."
             )
-        return asked
-    for feature in asked.tolist():
-        found[find_feature(feature, table, "categorical_features")] = True
-    return found
+        return [int(feature) for feature in np.flatnonzero(asked)]
+    found = {find_feature(feature, table, "categorical_features") for feature in asked.tolist()}
+    return sorted(found)
 
 
-def check_bin_edges(bin_edges: Any, table: Table, columns: Columns) -> list[list[float] | None]:
-    """Return for each column the edges that the parameter `bin_edges` gives it, or None."""
-    edges: list[list[float] | None] = [None] * table.n_features
+def check_bin_edges(bin_edges: Any, table: Table, columns: Columns) -> dict[int, list[float]]:
+    """Return the edges of those columns that the parameter `bin_edges` gives some."""
     if bin_edges is None:
-        return edges
+        return {}
     if isinstance(bin_edges, Mapping):
         given = {find_feature(key, table, "bin_edges"): value for key, value in bin_edges.items()}
     elif len(bin_edges) == table.n_features:
@@ -328,15 +344,16 @@ def check_bin_edges(bin_edges: Any, table: Table, columns: Columns) -> list[list
             f"bin_edges has {len(bin_edges)} entries, but X has {table.n_features} features. Give "
             "one for each (None to fit it), or a dict from a feature's name or index to its edges."
         )
-    for feature, values in given.items():
-        if values is not None:
-            edges[feature] = _check_edges(values, feature, columns)
-    return edges
+    return {
+        feature: _check_edges(values, feature, columns)
+        for feature, values in given.items()
+        if values is not None
+    }
 
 
 def _check_edges(values: Any, feature: int, columns: Columns) -> list[float]:
     name = feature if columns.names is None else repr(columns.names[feature])
-    if columns.categories[feature] is not None:
+    if feature in columns.categories:
         raise ValueError(
             f"bin_edges has edges for feature {name}, which is categorical and has none."
         )

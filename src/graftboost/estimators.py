@@ -96,6 +96,7 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
         tolerance_rule: str = "regret",
         tolerance: float = 1.2,
         updatable: bool = True,
+        stats_memory: float | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -119,6 +120,7 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
             tolerance_rule=tolerance_rule,
             tolerance=tolerance,
             updatable=updatable,
+            stats_memory=stats_memory,
             early_stopping=early_stopping,
             validation_fraction=validation_fraction,
             n_iter_no_change=n_iter_no_change,
@@ -134,7 +136,7 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or sparse table of shape (n_rows, n_features)
             Features.
 
         Returns
@@ -149,7 +151,7 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or sparse table of shape (n_rows, n_features)
             Features. Values beyond those seen in `fit` are treated like the nearest ones seen; a
             category that was not seen belongs to none of those that were.
 
@@ -165,7 +167,7 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or sparse table of shape (n_rows, n_features)
             Features.
 
         Returns
@@ -180,7 +182,7 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or sparse table of shape (n_rows, n_features)
             Features.
 
         Returns
@@ -195,7 +197,7 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or sparse table of shape (n_rows, n_features)
             Features.
 
         Returns
@@ -210,7 +212,7 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or sparse table of shape (n_rows, n_features)
             Features.
 
         Returns
@@ -321,7 +323,7 @@ class GraftBoostRegressor(RegressorMixin, GraftBoost):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or sparse table of shape (n_rows, n_features)
             Features. Values beyond those seen in `fit` are treated like the nearest ones seen; a
             category that was not seen belongs to none of those that were.
 
@@ -337,7 +339,7 @@ class GraftBoostRegressor(RegressorMixin, GraftBoost):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or sparse table of shape (n_rows, n_features)
             Features.
 
         Returns

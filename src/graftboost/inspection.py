@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 from graftboost.row_ids import check_row_ids
+from graftboost.sparse import AnyTable, for_engine
 from graftboost.threads import thread_count
 
 if TYPE_CHECKING:
@@ -29,9 +31,10 @@ class HeldRows:
     ----------
     ids : ndarray of int64
         Their ids.
-    X : ndarray of float64
+    X : CSR of float64
         A value from the interval of each cell, categories by number, as the engine takes them: the
         model that holds the rows, its copies and their refits judge these like the rows themselves.
+        Cells that are not stored are 0.
     y : ndarray
         Their targets, or classes.
     bins : BinMap
@@ -39,7 +42,7 @@ class HeldRows:
     """
 
     ids: NDArray[np.int64]
-    X: NDArray[np.float64]
+    X: AnyTable
     y: NDArray[Any]
     bins: BinMap
 
@@ -71,22 +74,24 @@ def held_rows(model: GraftBoost, row_ids: ArrayLike) -> HeldRows:
     array = np.atleast_1d(np.asarray(row_ids))
     ids = check_row_ids(array, len(array), or_else="")
     assert ids is not None
-    codes, target = model._forest.held_rows(ids)
+    begin, columns, codes, target = model._forest.held_rows(ids)
+    values = _values_of(columns, codes, model._forest.bins)
     classes = getattr(model, "classes_", None)
     return HeldRows(
         ids,
-        _values_of(codes, model._forest.bins),
+        csr_array((values, columns, begin), shape=(len(ids), model.n_features_in_)),
         target if classes is None else classes[target.astype(np.intp)],
         model._forest.bins,
     )
 
 
-def _values_of(codes: NDArray[np.uint16], bins: BinMap) -> NDArray[np.float64]:
+def _values_of(
+    columns: NDArray[np.int32], codes: NDArray[np.uint16], bins: BinMap
+) -> NDArray[np.float64]:
     """Return a value that has each code: the middle of an interval, or the number of a category."""
-    X = np.empty(codes.shape)
-    for f in range(bins.n_features):
-        X[:, f] = _value_of_each_code(bins, f)[codes[:, f]]
-    return X
+    values = {feature: _value_of_each_code(bins, feature) for feature in set(columns.tolist())}
+    pairs = zip(columns.tolist(), codes.tolist(), strict=True)
+    return np.array([values[feature][code] for feature, code in pairs], dtype=np.float64)
 
 
 def _value_of_each_code(bins: BinMap, feature: int) -> NDArray[np.float64]:
@@ -146,15 +151,15 @@ def raw_scores(model: GraftBoost, rows: HeldRows) -> NDArray[np.float64]:
             "what is held. Pass a copy or a refit of that model, or one that was fitted with its "
             "bin_edges."
         )
-    return model._forest.raw_scores(rows.X, thread_count(model.n_jobs))
+    return model._forest.raw_scores(for_engine(rows.X), thread_count(model.n_jobs))
 
 
 def _same_bins(first: BinMap, second: BinMap) -> bool:
-    return all(
-        first.n_categories(f) == second.n_categories(f)
-        and np.array_equal(first.edges(f), second.edges(f))
-        for f in range(first.n_features)
-    )
+    if first.n_features != second.n_features or first.categorical != second.categorical:
+        return False
+    # The others are all cut alike.
+    cut = set(first.cut.tolist()) | set(second.cut.tolist())
+    return all(np.array_equal(first.edges(f), second.edges(f)) for f in cut)
 
 
 def leaf_values(model: GraftBoost) -> Iterator[NDArray[np.float64]]:

@@ -19,6 +19,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from graftboost.row_ids import check_length
+from graftboost.sparse import AnyTable, same_form
 
 # Integers that span fewer values than this are told apart by a table instead of by sorting.
 TABLE_SPAN = 1 << 16
@@ -31,7 +32,7 @@ HELD_OUT = 0x76616C6964  # "valid"
 class Rows:
     """Rows as the engine takes them; `weight` None: each weighs one, `ids` None: from 0 on."""
 
-    X: NDArray[Any]
+    X: AnyTable
     y: NDArray[np.float64]
     weight: NDArray[np.float64] | None
     ids: NDArray[np.int64] | None = None
@@ -59,13 +60,10 @@ class Rows:
         return Rows(self.X[mask], self.y[mask], weight, ids)
 
 
-def share_dtype(first: Rows, second: Rows) -> tuple[Rows, Rows]:
-    """Return both with the features in the wider dtype of the two, which the engine asks for."""
-    dtype = np.result_type(first.X, second.X)
-    return (
-        replace(first, X=first.X.astype(dtype, copy=False)),
-        replace(second, X=second.X.astype(dtype, copy=False)),
-    )
+def share_form(first: Rows, second: Rows) -> tuple[Rows, Rows]:
+    """Return both with the features in one form and dtype, which the engine asks for."""
+    X, other = same_form(first.X, second.X)
+    return replace(first, X=X), replace(second, X=other)
 
 
 def check_target(y: Any, n_rows: int, argument: str = "y") -> NDArray[np.float64]:

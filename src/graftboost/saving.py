@@ -39,9 +39,9 @@ class Saved:
         What it was made with.
     feature_names : list of str or None
         Names of the columns of X, if they have names.
-    categories : list of list or None
-        The categories of each column, None where it is numeric. One that no row had when the model
-        was saved may be `Forgotten`.
+    categories : dict of int to list
+        The categories of each column that has some. One that no row had when the model was saved
+        may be `Forgotten`.
     classes : dict of int to ndarray
         The classes, by how many they are: those there are and those there were. Empty for a
         regression.
@@ -56,7 +56,7 @@ class Saved:
     estimator: str
     parameters: dict[str, Any]
     feature_names: list[str] | None
-    categories: list[list[Any] | None]
+    categories: dict[int, list[Any]]
     classes: dict[int, NDArray[Any]]
     class_weights: tuple[list[Any], list[float]] | None
     next_id: int
@@ -100,8 +100,8 @@ def contents(
         },
         "feature_names": saved.feature_names,
         "categories": [
-            None if values is None else _encode_categories(values, feature)
-            for feature, values in enumerate(_categories_held(saved))
+            [feature, _encode_categories(values, feature)]
+            for feature, values in _categories_held(saved).items()
         ],
         "classes": None if classes is None else encode(classes, "classes_"),
         "class_weights": encode(saved.class_weights, "class_weight"),
@@ -122,22 +122,17 @@ def _encode_categories(values: list[Any], feature: int) -> list[Any]:
     return [encode(value, what) for value in values]
 
 
-def _categories_held(saved: Saved) -> list[list[Any] | None]:
+def _categories_held(saved: Saved) -> dict[int, list[Any]]:
     """Return the categories; of those that no row has any more, only what tells them again."""
     if not saved.forest.updatable:
         return saved.categories
-    kept: list[list[Any] | None] = []
-    for feature, values in enumerate(saved.categories):
-        if values is None:
-            kept.append(None)
-            continue
+    kept = {}
+    for feature, values in saved.categories.items():
         held = saved.forest.held_codes(feature)[1:]
-        kept.append(
-            [
-                value if is_held or isinstance(value, Forgotten) else Forgotten.of(value)
-                for value, is_held in zip(values, held, strict=False)
-            ]
-        )
+        kept[feature] = [
+            value if is_held or isinstance(value, Forgotten) else Forgotten.of(value)
+            for value, is_held in zip(values, held, strict=False)
+        ]
     return kept
 
 
@@ -184,7 +179,7 @@ def _restore(found: Container, trusted: bool) -> Saved:
     names = header["feature_names"]
     if names is not None and not (
         isinstance(names, list)
-        and len(names) == len(categories)
+        and len(names) == forest.bins.n_features
         and all(isinstance(name, str) for name in names)
     ):
         raise ValueError("feature_names are not as many texts as there are features")
@@ -214,15 +209,14 @@ def _restore(found: Container, trusted: bool) -> Saved:
     return saved
 
 
-def _checked_categories(categories: Any, forest: Forest) -> list[list[Any] | None]:
-    bins = forest.bins
-    if not isinstance(categories, list) or len(categories) != bins.n_features:
-        raise ValueError(f"categories are not those of {bins.n_features} features")
-    decoded = [decode(values) for values in categories]
-    for feature, values in enumerate(decoded):
-        n = bins.n_categories(feature)
-        if (values is None) != (n == 0) or (values is not None and len(values) != n):
-            raise ValueError(f"categories of feature {feature} are not {n}")
+def _checked_categories(categories: Any, forest: Forest) -> dict[int, list[Any]]:
+    counts = forest.bins.categorical
+    decoded = {feature: decode(values) for feature, values in categories}
+    if len(decoded) != len(categories) or decoded.keys() != counts.keys():
+        raise ValueError("categories are not those of the categorical features")
+    for feature, values in decoded.items():
+        if not isinstance(values, list) or len(values) != counts[feature]:
+            raise ValueError(f"categories of feature {feature} are not {counts[feature]}")
     return decoded
 
 

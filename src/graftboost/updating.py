@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from graftboost.changes import AddedRows, Change, Rule
 from graftboost.data import Columns, read_table
+from graftboost.memory import stats_bytes
 from graftboost.parameters import CONSTRAINTS
 from graftboost.report import UpdateReport
 from graftboost.row_ids import LARGEST_ID, NO_IDS, check_row_ids, ids_to_remove
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from graftboost._engine import Forest
 
 # Read anew by every update, so that they may be set between two of them.
-UPDATE_PARAMETERS = ("tolerance_rule", "tolerance", "n_jobs")
+UPDATE_PARAMETERS = ("tolerance_rule", "tolerance", "stats_memory", "n_jobs")
 
 
 def _is_to_be_updatable(model: Updatable) -> bool:
@@ -64,6 +65,7 @@ class Updatable(ABC):
     tolerance_rule: str
     tolerance: float
     updatable: bool
+    stats_memory: float | None
 
     def add(
         self,
@@ -77,7 +79,7 @@ class Updatable(ABC):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame or sparse table of shape (n_rows, n_features)
             Features, with the columns of `fit`.
         y : array-like of shape (n_rows,)
             Targets. Classes that the model does not know yet make it grow.
@@ -204,6 +206,7 @@ class Updatable(ABC):
             self._next_id = max(next_id, int(change.added.ids.max()) + 1)
         if change.classes is not None:
             self._classes[len(change.classes)] = change.classes
+        self._forest.stats_memory = stats_bytes(self.stats_memory)
         try:
             return change.apply(
                 self._forest, thread_count(self.n_jobs), argument=argument, start=start
@@ -260,6 +263,7 @@ class Updatable(ABC):
         """
         self._check_updatable()
         with self._turn.lock:
+            self._forest.stats_memory = stats_bytes(self.stats_memory)
             self._forest.refit(thread_count(self.n_jobs))
         return self
 

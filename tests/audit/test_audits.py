@@ -13,6 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, mak
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor, audit
 from graftboost.audit.ratio import ratio_of_sums
+from graftboost.data import Columns, read_table
 from graftboost.inspection import held_rows, losses, split_places
 
 
@@ -361,8 +362,10 @@ class TestHeldRows:
         ).fit(X, y)
         rows = held_rows(model, [7, 3, 250])
         assert rows.y.tolist() == y[[7, 3, 250]].tolist()
+        bins = model._forest.bins
         assert np.array_equal(
-            model._forest.bins.encode(rows.X), model._forest.held_rows(rows.ids)[0]
+            bins.encode(rows.X.toarray()),
+            bins.encode(Columns.learn(read_table(X), chosen).encode(read_table(X))[[7, 3, 250]]),
         )
         probabilities = model.predict_proba(X[[7, 3, 250]])
         places = np.searchsorted(model.classes_, rows.y)

@@ -66,9 +66,10 @@ def make_data(
 def fit_bins(data: Data, n_threads: int = 1, **changes: Any) -> BinMap:
     """Bins with few candidates, so that sampling them matters."""
     settings = {"max_bins": 64, "split_sample": 0.5, "width": False, "seed": 0, **changes}
-    edges = settings.pop("bin_edges", [None] * data.X.shape[1])
+    edges = settings.pop("bin_edges", {})
+    categories = {f: n for f, n in enumerate(data.n_categories) if n}
     return BinMap.fit(
-        data.X, data.ids, list(data.n_categories), bin_edges=edges, n_threads=n_threads, **settings
+        data.X, data.ids, categories, bin_edges=edges, n_threads=n_threads, **settings
     )
 
 

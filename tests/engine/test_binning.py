@@ -13,11 +13,9 @@ from graftboost.reference import edge_between
 
 def bins_of(column: np.ndarray, **settings: object) -> BinMap:
     options = {"max_bins": 1024, "split_sample": 0.1, "width": False, "seed": 0, **settings}
-    edges = options.pop("edges", None)
-    n_categories = options.pop("n_categories", 0)
-    return BinMap.fit(
-        column[:, None], None, [n_categories], bin_edges=[edges], n_threads=1, **options
-    )
+    edges = {0: options.pop("edges")} if "edges" in options else {}
+    categories = {0: options.pop("n_categories")} if "n_categories" in options else {}
+    return BinMap.fit(column[:, None], None, categories, bin_edges=edges, n_threads=1, **options)
 
 
 def test_few_values_keep_every_boundary() -> None:

@@ -396,9 +396,9 @@ def _feature_names(model: Any) -> list[str]:
 def _text_columns(model: Any) -> list[str]:
     """Return the features that are categories by their text, even if some look like numbers."""
     return [
-        str(name)
-        for name, categories in zip(_feature_names(model), model._columns.categories, strict=True)
-        if categories is not None and categories.kind == "text"
+        str(_feature_names(model)[feature])
+        for feature, categories in model._columns.categories.items()
+        if categories.kind == "text"
     ]
 
 

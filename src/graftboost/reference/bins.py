@@ -33,6 +33,10 @@ class Feature:
         return 1 + bisect_left(self.edges, value)
 
 
+# Nothing can be learned yet about a column that next to no row has: it is cut below and above 0.
+RARE = Feature((-math.ulp(0.0), 0.0))
+
+
 def fit_feature(
     column: Sequence[float],
     index: int = 0,
@@ -41,8 +45,15 @@ def fit_feature(
     split_sample: float = 0.1,
     width: bool = False,
     seed: int = 0,
+    rare_below: int = 0,
 ) -> Feature:
-    """Cut a numeric column (small enough to be looked at whole) into intervals."""
+    """Cut a numeric column (small enough to be looked at whole) into intervals.
+
+    One that fewer rows than `rare_below` have, and fewer than one in eight, is only cut around 0.
+    """
+    n_rows, n_other = len(column), sum(v != 0 for v in column)
+    if n_other < rare_below and 8 * n_other < n_rows:
+        return RARE
     ordered = sorted(v + 0.0 for v in column if not math.isnan(v))
     values = sorted(set(ordered))
     cut = _width_boundaries if width else _quantile_boundaries

@@ -103,7 +103,10 @@ def fit(
     """Train on raw rows; classes are numbered from 0, categories too (`features` says which)."""
     if features is None:
         columns = zip(*X, strict=True)
-        features = [fit_feature(list(c), f, seed=seed) for f, c in enumerate(columns)]
+        features = [
+            fit_feature(list(c), f, seed=seed, rare_below=min_samples_leaf)
+            for f, c in enumerate(columns)
+        ]
     settings = Settings(
         tuple(features),
         _make_loss(loss, 1 if loss == "squared" else n_classes, y, sample_weight),

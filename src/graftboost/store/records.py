@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graftboost.changes import AddedRows, Change, Rule
 from graftboost.container import Container, Pieces
 from graftboost.plain import decode, encode
+from graftboost.sparse import AnyTable, csr, is_sparse
 from graftboost.store.receipts import Receipt
 
 KIND = "change"
@@ -60,11 +61,8 @@ class Record:
         arrays = {"removed": Pieces.of(change.removed)}
         if added is not None:
             header["n_features"] = added.X.shape[1]
-            arrays |= {
-                "added_ids": Pieces.of(added.ids),
-                "added_X": Pieces.of(added.X),
-                "added_y": Pieces.of(added.y),
-            }
+            arrays |= _table_arrays(added.X)
+            arrays |= {"added_ids": Pieces.of(added.ids), "added_y": Pieces.of(added.y)}
             if added.weight is not None:
                 arrays["added_weight"] = Pieces.of(added.weight)
         return header, arrays
@@ -89,7 +87,7 @@ class Record:
         if "added_ids" in arrays:
             ids = arrays["added_ids"]
             added = AddedRows(
-                arrays["added_X"].reshape(len(ids), header["n_features"]),
+                _table(arrays, len(ids), header["n_features"]),
                 arrays["added_y"],
                 arrays.get("added_weight"),
                 ids,
@@ -104,3 +102,20 @@ class Record:
         )
         attributes = {name: decode(values) for name, values in header["attributes"].items()}
         return cls(receipt, change, attributes, seconds)
+
+
+def _table_arrays(X: AnyTable) -> dict[str, Pieces]:
+    if not is_sparse(X):
+        return {"added_X": Pieces.of(X)}
+    return {
+        "added_X": Pieces.of(X.data),
+        "added_columns": Pieces.of(X.indices),
+        "added_begin": Pieces.of(X.indptr),
+    }
+
+
+def _table(arrays: Mapping[str, NDArray[Any]], n_rows: int, n_features: int) -> AnyTable:
+    if "added_begin" not in arrays:
+        return arrays["added_X"].reshape(n_rows, n_features)
+    cells = arrays["added_X"], arrays["added_columns"], arrays["added_begin"]
+    return csr(cells, (n_rows, n_features))

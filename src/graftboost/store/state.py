@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graftboost import container, saving
 from graftboost.changes import Change, Rule
 from graftboost.container import Container, InvalidFileError, Pieces
+from graftboost.memory import stats_bytes
 from graftboost.report import UpdateReport
 from graftboost.saving import Saved
 from graftboost.store.attributes import ARRAY, Attributes
@@ -165,6 +166,7 @@ class State:
         # Before the engine has more classes: whoever predicts meanwhile looks them up by number.
         if change.classes is not None:
             self.saved.classes[len(change.classes)] = change.classes
+        self.saved.forest.stats_memory = stats_bytes(self.saved.parameters.get("stats_memory"))
         return change.apply(self.saved.forest, self.n_threads, argument=argument, start=start)
 
     def append(self, record: Record) -> None:
@@ -250,14 +252,14 @@ def _store_header(found: Container) -> dict[str, Any]:
 def _all_edges_given(saved: Saved) -> bool:
     """Tell whether no row had a say in the bins of any column."""
     given = saved.parameters.get("bin_edges")
-    for feature, categories in enumerate(saved.categories):
-        if categories is not None:
-            return False  # their categories are those that occurred
+    if given is None or saved.categories:  # their categories are those that occurred
+        return False
+    for feature in range(saved.forest.bins.n_features):
         name = None if saved.feature_names is None else saved.feature_names[feature]
         if isinstance(given, Mapping):
             edges = given.get(feature) if feature in given else given.get(name)
         else:
-            edges = None if given is None else given[feature]
+            edges = given[feature]
         if edges is None:
             return False
     return True

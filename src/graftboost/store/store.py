@@ -516,7 +516,7 @@ class Store:
         return {
             "model": saved.estimator,
             "rows": saved.forest.n_rows,
-            "features": len(saved.categories),
+            "features": saved.forest.bins.n_features,
             "classes": None if classes is None else [str(label) for label in classes],
             "trees": saved.forest.n_trees,
             "kept_beside_the_rows": self.attribute_names,

@@ -1,0 +1,108 @@
+"""Tables that are mostly zeros: scipy's sparse matrices and arrays.
+
+Rows of such a table lie one after the other (CSR), their columns ascending and named once. A cell
+that is not stored is 0, and one that is stored as 0 is no different.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftboost._engine import SparseTable
+
+# Scipy and scikit-learn are imported where they are used: a command that has no sparse table to
+# read does not wait for them.
+
+# A table as it is passed on inside the package: an array, or scipy's CSR.
+AnyTable: TypeAlias = Any
+
+# The engine's limit.
+MOST_COLUMNS = 2**29 - 1
+
+
+def is_sparse(X: Any) -> bool:
+    """Tell whether X is one of scipy's sparse matrices or arrays."""
+    scipy_sparse = sys.modules.get("scipy.sparse")  # without it there are none
+    return scipy_sparse is not None and bool(scipy_sparse.issparse(X))
+
+
+def read_sparse(X: Any, argument: str) -> Any:
+    """Return X in CSR with float values; the caller's own where it is that already.
+
+    Examples
+    --------
+    >>> from scipy.sparse import coo_array
+    >>> X = coo_array(([1, 2], ([0, 0], [4, 1])), shape=(1, 5))
+    >>> read_sparse(X, "X").indices.tolist()
+    [1, 4]
+    """
+    from sklearn.utils import check_array
+
+    try:
+        rows = check_array(
+            X, accept_sparse="csr", dtype=None, ensure_all_finite=False, input_name=argument
+        )
+    except ValueError as error:
+        raise ValueError(f"{argument}: {error}") from error
+    if rows.dtype.kind not in "biuf":
+        raise TypeError(f"{argument} holds {rows.dtype}, but numbers are expected.")
+    if rows.shape[1] > MOST_COLUMNS:
+        raise ValueError(
+            f"{argument} has {rows.shape[1]} columns, but at most {MOST_COLUMNS} are possible. "
+            "Hash the columns into fewer."
+        )
+    if not rows.has_canonical_format:
+        rows = rows.copy()  # it may be the caller's
+        rows.sum_duplicates()
+    if rows.dtype not in (np.float32, np.float64):
+        exact = np.can_cast(rows.dtype, np.float32)
+        rows = rows.astype(np.float32 if exact else np.float64)
+    return rows
+
+
+def replace_columns(rows: Any, columns: list[int], values: NDArray[Any]) -> Any:
+    """Return a CSR table with other values in some columns."""
+    from scipy.sparse import csr_array
+
+    others = csr_array(rows, copy=True)
+    others.data[np.isin(others.indices, columns)] = 0
+    place = csr_array(
+        (np.ones(len(columns), values.dtype), columns, np.arange(len(columns) + 1)),
+        shape=(len(columns), rows.shape[1]),
+    )
+    replaced = others + csr_array(values) @ place
+    replaced.sum_duplicates()
+    return replaced
+
+
+def csr(X: Any, shape: tuple[int, int] | None = None) -> Any:
+    """Return scipy's CSR of an array, or of (values, columns, where rows begin)."""
+    from scipy.sparse import csr_array
+
+    return csr_array(X, shape=shape)
+
+
+def same_form(first: AnyTable, second: AnyTable) -> tuple[AnyTable, AnyTable]:
+    """Return both tables in the form of the first, and in the wider dtype of the two."""
+    dtype = np.result_type(first.dtype, second.dtype)
+    if is_sparse(first) and not is_sparse(second):
+        second = csr(second)
+    elif is_sparse(second) and not is_sparse(first):
+        second = second.toarray()
+    return first.astype(dtype, copy=False), second.astype(dtype, copy=False)
+
+
+def for_engine(X: AnyTable) -> NDArray[Any] | SparseTable:
+    """Return a table as the engine takes it, without a copy."""
+    if not is_sparse(X):
+        return X  # type: ignore[no-any-return]
+    return SparseTable(
+        X.indptr.astype(np.int64, copy=False),
+        X.indices.astype(np.int32, copy=False),
+        np.ascontiguousarray(X.data),
+        X.shape[1],
+    )
