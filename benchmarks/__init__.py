@@ -1,4 +1,4 @@
-"""graftboost beside its peers: fit and predict time, memory, test error, import time, updates.
+"""graftboost beside its peers: time, memory and error of fits, updates, stores, sparse tables.
 
 Run ``python -m benchmarks --help`` from the root of the repository.
 """

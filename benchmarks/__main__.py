@@ -1,4 +1,4 @@
-"""The command line: ``python -m benchmarks [fit|memory|import|updates|store|all|report]``."""
+"""The command line: ``python -m benchmarks``, with what to measure, ``all`` or ``report``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import datasets
@@ -20,13 +20,18 @@ from benchmarks.memory import measure_memory
 from benchmarks.report import PageNotFoundError, as_markdown, update_page
 from benchmarks.results import Run, load_runs, new_run
 from benchmarks.settings import Settings
+from benchmarks.sparse import parts as sparse
+from benchmarks.updates import parts as updates
 from benchmarks.updates.part import Part, Plan
-from benchmarks.updates.parts import PARTS
 
 RESULTS = datasets.ROOT / "benchmarks" / "results"
 PAGE = datasets.ROOT / "docs" / "performance.md"
 QUICK = ["adult", "pendigits", "abalone"]
 QUICK_MEMORY = ["adult"]
+
+# What can be named on the command line, for all commands but "sparse", and for that one.
+DATA = [*datasets.SOURCES, *datasets.MADE]
+SPARSE_DATA = [*datasets.SPARSE, *datasets.CODED]
 
 
 def _names(known: Sequence[str]) -> Callable[[str], list[str]]:
@@ -68,11 +73,13 @@ def parser() -> argparse.ArgumentParser:
         "what",
         nargs="?",
         default="all",
-        choices=["fit", "memory", "import", "updates", "store", "all", "report"],
+        choices=["fit", "memory", "import", "updates", "store", "sparse", "all", "report"],
     )
-    data = [*datasets.SOURCES, *datasets.MADE]
     result.add_argument(
-        "--data", type=_names(data), metavar="NAMES", help=f"of {', '.join(data)}; default: all"
+        "--data",
+        type=_names([*DATA, *datasets.SPARSE]),
+        metavar="NAMES",
+        help=f"of {', '.join(DATA)}; of sparse: {', '.join(SPARSE_DATA)}; default: all",
     )
     result.add_argument(
         "--libraries",
@@ -85,9 +92,10 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--quick", action="store_true", help="small data sets, less than a minute")
     result.add_argument(
         "--only",
-        type=_names(list(PARTS)),
+        type=_names([*updates.PARTS, *sparse.PARTS]),
         metavar="PARTS",
-        help=f"of updates: {', '.join(PARTS)}; default: all",
+        help=f"of updates: {', '.join(updates.PARTS)}; of sparse: {', '.join(sparse.PARTS)}; "
+        "default: all",
     )
     result.add_argument(
         "--tolerance",
@@ -130,7 +138,10 @@ def command_of(args: argparse.Namespace) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure or report; returns the exit code."""
-    args = parser().parse_args(argv)
+    reader = parser()
+    args = reader.parse_args(argv)
+    if refusal := _refusal(args):
+        reader.error(refusal)
     if args.output is None:
         args.output = RESULTS / "quick" if args.quick else RESULTS
     try:
@@ -143,6 +154,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _refusal(args: argparse.Namespace) -> str | None:
+    """Why a name is refused that there is, but not for this command; None where all are known."""
+    known_parts = {"updates": list(updates.PARTS), "sparse": list(sparse.PARTS)}
+    known = {
+        "--data": SPARSE_DATA if args.what == "sparse" else DATA,
+        "--only": known_parts.get(args.what, [*updates.PARTS, *sparse.PARTS]),
+    }
+    for option, names in known.items():
+        for name in getattr(args, option.removeprefix("--")) or ():
+            if name not in names:
+                return f"argument {option}: {args.what} has {', '.join(names)}, and no {name!r}"
+    return None
 
 
 def _say(line: str) -> None:
@@ -161,9 +186,11 @@ def _measure_all(args: argparse.Namespace) -> None:
     if args.what in ("import", "all"):
         _import(args)
     if args.what in ("updates", "all"):
-        _updates(args)
+        _parts(args, updates.PARTS)
     if args.what in ("store", "all"):
         _store(args)
+    if args.what in ("sparse", "all"):
+        _sparse(args)
     _say(f"done in {time.perf_counter() - start:.0f} s; saved in {args.output}")
 
 
@@ -202,8 +229,7 @@ def _memory(args: argparse.Namespace, libraries: Sequence[Library]) -> None:
     if not memory.available():
         _say("skipping memory: this system does not tell a process its peak")
         return
-    whole = [*datasets.SOURCES, *datasets.MADE]
-    names = args.data or (QUICK_MEMORY if args.quick else whole)
+    names = args.data or (QUICK_MEMORY if args.quick else DATA)
     _require(names)
     settings = Settings(threads=args.threads)
     run = new_run("memory", command_of(args), libraries, settings, _repeats(args))
@@ -225,8 +251,17 @@ def _import(args: argparse.Namespace) -> None:
     _finish(run, args.output)
 
 
-def _updates(args: argparse.Namespace) -> None:
-    parts = [PARTS[name] for name in args.only or PARTS]
+def _sparse(args: argparse.Namespace) -> None:
+    try:
+        _parts(args, sparse.PARTS)
+    except datasets.DataNotFoundError as error:
+        if args.what == "sparse":
+            raise
+        _say(f"skipping sparse: {error}")  # OpenML has the others, but none of these
+
+
+def _parts(args: argparse.Namespace, known: Mapping[str, Part]) -> None:
+    parts = [part for name, part in known.items() if not args.only or name in args.only]
     names = {part.name: part.names(args.data, args.quick) for part in parts}
     _require([name for of_part in names.values() for name in of_part])
     wanted = dict.fromkeys(peer for part in parts if names[part.name] for peer in part.peers)
@@ -236,12 +271,12 @@ def _updates(args: argparse.Namespace) -> None:
     for part in parts:
         if names[part.name]:
             there = [peer for peer in part.peers if peer in peers]
-            _update_part(part, names[part.name], there, args)
+            _one_part(part, names[part.name], there, args)
         else:
             _say(f"skipping {part.name}: it measures {', '.join(part.data)} only")
 
 
-def _update_part(
+def _one_part(
     part: Part, names: Sequence[str], peers: Sequence[Library], args: argparse.Namespace
 ) -> None:
     settings, repeats = Settings(threads=args.threads), _repeats(args)
@@ -278,6 +313,8 @@ def _require(names: Sequence[str]) -> None:
     for name in names:
         if name in datasets.SOURCES:
             datasets.path_of(name)
+        elif name in datasets.SPARSE:
+            datasets.sparse_path_of(name)
 
 
 def _finish(run: Run, folder: Path) -> None:

@@ -10,7 +10,9 @@ from benchmarks.goal import Goal, gigabytes, percent, times
 from benchmarks.libraries import OURS, YARDSTICK
 from benchmarks.markdown import table
 from benchmarks.results import Run
-from benchmarks.updates.parts import PARTS
+from benchmarks.sparse import parts as sparse
+from benchmarks.updates import parts as updates
+from benchmarks.updates.part import Part
 from datasets import names_of
 
 AIM = 0.7  # of LightGBM's fit time; the goals below are what must hold on the way there
@@ -59,9 +61,14 @@ def goals(runs: Mapping[str, Run]) -> list[Goal]:
             {"import": _import_ratio(imports)},
             times,
         ),
-        *(goal for part in PARTS.values() for goal in part.goals(runs.get(part.kind))),
+        *_goals_of_parts(updates.PARTS, runs),
         *store.goals(runs.get(store.KIND)),
+        *_goals_of_parts(sparse.PARTS, runs),
     ]
+
+
+def _goals_of_parts(parts: Mapping[str, Part], runs: Mapping[str, Run]) -> list[Goal]:
+    return [goal for part in parts.values() for goal in part.goals(runs.get(part.kind))]
 
 
 def _loss_goals(what: str, ratios: dict[str, float | None]) -> list[Goal]:

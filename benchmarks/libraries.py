@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.settings import Settings
-from datasets import Task
+from datasets import Table, Task
 
 
 class Library(ABC):
@@ -54,7 +54,7 @@ class Library(ABC):
         """Return an estimator that is not fitted yet."""
 
     def predict(
-        self, model: Any, X: NDArray[np.float32], task: Task, settings: Settings
+        self, model: Any, X: Table, task: Task, settings: Settings
     ) -> NDArray[np.floating[Any]]:
         """Class probabilities, or the predicted target."""
         scores = model.predict_proba(X) if task == "classification" else model.predict(X)
@@ -144,7 +144,7 @@ class CatBoost(Library):
         )
 
     def predict(
-        self, model: Any, X: NDArray[np.float32], task: Task, settings: Settings
+        self, model: Any, X: Table, task: Task, settings: Settings
     ) -> NDArray[np.floating[Any]]:
         predict = model.predict_proba if task == "classification" else model.predict
         return np.asarray(predict(X, thread_count=settings.threads))

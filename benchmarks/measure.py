@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from benchmarks.libraries import Library, warm_up
 from benchmarks.results import Record
 from benchmarks.settings import Settings
-from datasets import Dataset, Target
+from datasets import AnyDataset, Target
 
 PREDICTIONS = 3  # per fit: a prediction is short, so one alone is mostly noise
 
 
 def measure(
-    data: Dataset,
+    data: AnyDataset,
     libraries: Sequence[Library],
     settings: Settings,
     repeats: int,
@@ -53,7 +53,7 @@ def measure(
     return list(records.values())
 
 
-def _one_turn(library: Library, data: Dataset, settings: Settings, record: Record) -> None:
+def _one_turn(library: Library, data: AnyDataset, settings: Settings, record: Record) -> None:
     with library.thread_limit(settings.threads):
         model = library.model(data.task, settings)
         gc.collect()
@@ -69,11 +69,12 @@ def _one_turn(library: Library, data: Dataset, settings: Settings, record: Recor
             record.add(name, value)
 
 
-def scores(data: Dataset, predicted: NDArray[np.floating[Any]]) -> dict[str, float]:
+def scores(data: AnyDataset, predicted: NDArray[np.floating[Any]]) -> dict[str, float]:
     """Test error and log loss, or the mean squared error.
 
     Examples
     --------
+    >>> from datasets import Dataset
     >>> X = np.zeros((2, 1), dtype=np.float32)
     >>> data = Dataset("two rows", "regression", X, np.zeros(2), X, np.array([1.0, 3.0]))
     >>> scores(data, np.array([1.0, 1.0]))

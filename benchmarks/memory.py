@@ -1,4 +1,4 @@
-"""Peak memory of a fit above its input.
+"""Peak memory of a fit above its input, and of the whole process.
 
 Each fit has a fresh process, started anew rather than forked: a forked child would inherit its
 parent's pages and its peak. The child imports the library, fits a few made rows, loads the arrays,
@@ -13,19 +13,22 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import issparse, load_npz, save_npz
 
-from benchmarks.libraries import LIBRARIES, Library, warm_up
+from benchmarks.libraries import LIBRARIES, OURS, Library, warm_up
 from benchmarks.results import Record
 from benchmarks.settings import Settings
-from datasets import ROOT, Dataset, Task, load
+from datasets import ROOT, AnyDataset, Table, Task, load
 
 STATUS = Path("/proc/self/status")
 CLEAR_REFS = Path("/proc/self/clear_refs")
+OOM_SCORE = Path("/proc/self/oom_score_adj")
 
 
 def available() -> bool:
@@ -41,9 +44,16 @@ def measure_memory(
 
 
 def measure_peaks(
-    data: Dataset, libraries: Sequence[Library], settings: Settings, say: Callable[[str], None]
+    data: AnyDataset,
+    libraries: Sequence[Library],
+    settings: Settings,
+    say: Callable[[str], None],
+    limit: float | None = None,
 ) -> list[Record]:
-    """Peak memory of each library's fit on one data set."""
+    """Peak memory of each library's fit on one data set.
+
+    A process that takes more than ``limit`` seconds is ended, and its record says so.
+    """
     records = []
     with tempfile.TemporaryDirectory() as folder:
         name, task = data.name, _store(data, Path(folder))
@@ -51,52 +61,91 @@ def measure_peaks(
         for library in libraries:
             record = Record(name, library.name)
             try:
-                record.add("peak_bytes", _in_fresh_process(library, folder, task, settings))
+                measured = _in_fresh_process(library, folder, task, settings, limit)
             except RuntimeError as error:
                 record.failure = str(error)
                 say(f"{name}  {library.name}  failed: {error}")
             else:
-                say(f"{name}  {library.name}  peak {record.samples['peak_bytes'][0] / 1e6:.0f} MB")
+                for measure, value in measured.items():
+                    record.add(measure, value)
+                say(f"{name}  {library.name}  peak {measured['peak_bytes'] / 1e6:.0f} MB")
             records.append(record)
     return records
 
 
-def _store(data: Dataset, folder: Path) -> Task:
+def _store(data: AnyDataset, folder: Path) -> Task:
     # As plain arrays, so that the child needs no reader whose leftovers would blur the figure.
-    np.save(folder / "X.npy", data.X_train)
+    if issparse(data.X_train):
+        save_npz(folder / "X.npz", data.X_train, compressed=False)
+    else:
+        np.save(folder / "X.npy", data.X_train)
     np.save(folder / "y.npy", data.y_train)
     return data.task
 
 
-def _in_fresh_process(library: Library, folder: str, task: Task, settings: Settings) -> int:
+def _stored_table(folder: Path) -> Table:
+    sparse = folder / "X.npz"
+    return load_npz(sparse) if sparse.is_file() else np.load(folder / "X.npy")
+
+
+def _in_fresh_process(
+    library: Library, folder: str, task: Task, settings: Settings, limit: float | None
+) -> dict[str, float]:
     order = json.dumps(
         {"library": library.name, "folder": folder, "task": task, "settings": asdict(settings)}
     )
-    child = subprocess.run(
-        [sys.executable, "-m", "benchmarks.memory"],
-        input=order,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
+    try:
+        child = subprocess.run(
+            [sys.executable, "-m", "benchmarks.memory"],
+            input=order,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            check=False,
+            timeout=limit,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RuntimeError(f"not done in {limit:,.0f} s") from error
+    if child.returncode < 0:
+        raise RuntimeError(f"ended by signal {-child.returncode}")
     if child.returncode != 0:
         last = child.stderr.strip().splitlines()[-1:] or [f"exit code {child.returncode}"]
         raise RuntimeError(last[0])
-    return int(child.stdout.strip().splitlines()[-1])
+    measured: dict[str, float] = json.loads(child.stdout.strip().splitlines()[-1])
+    return measured
 
 
-def peak_above_input(library: Library, folder: Path, task: Task, settings: Settings) -> int:
-    """Bytes that a fit needs on top of what is there before it; call it in a fresh process."""
+def watched_fit(library: Library, folder: Path, task: Task, settings: Settings) -> dict[str, float]:
+    """Seconds and bytes of a fit; call it in a fresh process.
+
+    ``peak_bytes`` are those on top of what is there before the fit, ``process_bytes`` those of the
+    whole process. Ours then loses a row, since a first update may build what later ones find
+    there: ``updated_bytes`` are those of the process up to that.
+    """
     warm_up(library, task, settings)
-    X, y = np.load(folder / "X.npy"), np.load(folder / "y.npy")
+    X, y = _stored_table(folder), np.load(folder / "y.npy")
     model = library.model(task, settings)
     with library.thread_limit(settings.threads):
         _give_back_free_memory()
         CLEAR_REFS.write_text("5")  # the high-water mark falls to the present size
         before = _status_bytes("VmRSS")
+        start = time.perf_counter()
         model.fit(X, y)
-        return max(0, _status_bytes("VmHWM") - before)
+        seconds, peak = time.perf_counter() - start, _status_bytes("VmHWM")
+    measured = {
+        "fit_seconds": seconds,
+        "peak_bytes": max(0, peak - before),
+        "process_bytes": peak,
+    }
+    if library.name == OURS:
+        model.remove(0)
+        measured["updated_bytes"] = _status_bytes("VmHWM")
+    return measured
+
+
+def peak_above_input(library: Library, folder: Path, task: Task, settings: Settings) -> int:
+    """Bytes that a fit needs on top of what is there before it; call it in a fresh process."""
+    return int(watched_fit(library, folder, task, settings)["peak_bytes"])
 
 
 def _give_back_free_memory() -> None:
@@ -115,14 +164,16 @@ def _status_bytes(key: str) -> int:
 
 
 def _child() -> None:
+    if OOM_SCORE.exists():
+        OOM_SCORE.write_text("1000")  # where memory runs out, this process is to go, and no other
     order = json.load(sys.stdin)
-    peak = peak_above_input(
+    measured = watched_fit(
         LIBRARIES[order["library"]],
         Path(order["folder"]),
         order["task"],
         Settings(**order["settings"]),
     )
-    print(peak)
+    print(json.dumps(measured))
 
 
 if __name__ == "__main__":

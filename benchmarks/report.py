@@ -11,7 +11,10 @@ from benchmarks.goals import geometric_mean, goals, goals_table, summary
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
 from benchmarks.markdown import four_digits, in_bytes, in_percent, in_seconds, table
 from benchmarks.results import Run
-from benchmarks.updates.parts import PARTS_BY_KIND
+from benchmarks.sparse import parts as sparse
+from benchmarks.updates import parts as updates
+
+PARTS_BY_KIND = {**updates.PARTS_BY_KIND, **sparse.PARTS_BY_KIND}
 
 
 def as_markdown(run: Run) -> str:
@@ -140,8 +143,9 @@ SECTIONS = (
     "fit-threads-1",
     "memory",
     "import",
-    *PARTS_BY_KIND,
+    *updates.PARTS_BY_KIND,
     store.KIND,
+    *sparse.PARTS_BY_KIND,
 )
 
 

@@ -1,23 +1,43 @@
-"""The data sets of benchmarks and experiments, as the same float32 arrays for every library."""
+"""The data sets of benchmarks and experiments, as the same float32 tables for every library."""
 
-from datasets.dataset import DataNotFoundError, Dataset, Target, Task
+from datasets.coded import CODED, CodedDataset, load_coded
+from datasets.dataset import (
+    AnyDataset,
+    DataNotFoundError,
+    Dataset,
+    SparseDataset,
+    Table,
+    Target,
+    Task,
+)
 from datasets.made import MADE, higgs_shaped
 from datasets.reading import FOLDER_VARIABLE, ROOT, load, load_in_order, path_of
 from datasets.sources import SOURCES, STREAMS, names_of
+from datasets.sparse import SPARSE, load_sparse, load_sparse_in_order, sparse_path_of
 
 __all__ = [
+    "CODED",
     "FOLDER_VARIABLE",
     "MADE",
     "ROOT",
     "SOURCES",
+    "SPARSE",
     "STREAMS",
+    "AnyDataset",
+    "CodedDataset",
     "DataNotFoundError",
     "Dataset",
+    "SparseDataset",
+    "Table",
     "Target",
     "Task",
     "higgs_shaped",
     "load",
+    "load_coded",
     "load_in_order",
+    "load_sparse",
+    "load_sparse_in_order",
     "names_of",
     "path_of",
+    "sparse_path_of",
 ]

@@ -7,9 +7,11 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 Task = Literal["classification", "regression"]
 Target = NDArray[np.int64] | NDArray[np.float64]
+Table = NDArray[np.float32] | csr_matrix
 
 
 class DataNotFoundError(Exception):
@@ -29,3 +31,18 @@ class Dataset:
     y_train: Target
     X_test: NDArray[np.float32]
     y_test: Target
+
+
+@dataclass(frozen=True)
+class SparseDataset:
+    """The same with tables of float32 in CSR form: what is not stored is zero."""
+
+    name: str
+    task: Task
+    X_train: csr_matrix
+    y_train: Target
+    X_test: csr_matrix
+    y_test: Target
+
+
+AnyDataset = Dataset | SparseDataset

@@ -53,9 +53,10 @@ def path_of(name: str) -> Path | None:
         return path
     if source_of(name).openml is not None:
         return None
+    file = f"{name}.parquet"
     raise DataNotFoundError(
-        f"data set {name!r}: {_looked_for(name)}, and OpenML does not have it. Set "
-        f"{FOLDER_VARIABLE} to a folder with {name}.parquet, with a column 'target'."
+        f"data set {name!r}: {looked_for(file)}, and OpenML does not have it. Set "
+        f"{FOLDER_VARIABLE} to a folder with {file}, with a column 'target'."
     )
 
 
@@ -100,19 +101,20 @@ def read_table(name: str) -> tuple[pd.DataFrame, Target]:
 def _from_openml(name: str, wanted: OpenML) -> pd.DataFrame:
     from sklearn.datasets import fetch_openml
 
+    here = looked_for(f"{name}.parquet")
     what = f"OpenML's {wanted.name!r}, version {wanted.version}"
     to_do = f"Set {FOLDER_VARIABLE} to a folder with {name}.parquet, with a column 'target'."
     try:
         bunch = fetch_openml(wanted.name, version=wanted.version, as_frame=True, parser="auto")
     except (OSError, ValueError) as error:  # no network, or no such data set
         raise DataNotFoundError(
-            f"data set {name!r}: {_looked_for(name)}, and {what}, could not be had "
+            f"data set {name!r}: {here}, and {what}, could not be had "
             f"({type(error).__name__}: {error}). {to_do}"
         ) from error
     frame: pd.DataFrame = bunch.data.assign(target=bunch.target.to_numpy())
     if len(frame) != wanted.rows:
         raise DataNotFoundError(
-            f"data set {name!r}: {_looked_for(name)}, and {what}, has {len(frame):,} rows where "
+            f"data set {name!r}: {here}, and {what}, has {len(frame):,} rows where "
             f"{wanted.rows:,} were expected. {to_do}"
         )
     if wanted.complete:
@@ -133,11 +135,12 @@ def _as_numbers(column: pd.Series) -> pd.Series:
         return column
 
 
-def _looked_for(name: str) -> str:
+def looked_for(file: str) -> str:
+    """Say where a file of the folder was looked for, in vain."""
     place = folder()
     if place is None:
         return f"{FOLDER_VARIABLE} is not set and ../shared/datasets is not there"
-    return f"there is no {name}.parquet in {place}"
+    return f"there is no {file} in {place}"
 
 
 def _random_split(n_rows: int, test_share: float) -> NDArray[np.bool_]:

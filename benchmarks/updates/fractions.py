@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,10 @@ from benchmarks.updates.timing import (
     timed,
     times_faster,
 )
-from datasets import Dataset
+from datasets import AnyDataset
 
 Way = Literal["remove", "add"]
+WAYS: tuple[Way, ...] = get_args(Way)
 
 SHARES = (0.001, 0.01)
 TWO_CLASSES = ("adult", "electricity", "credit_info", "higgs_sample")
@@ -37,14 +39,20 @@ TIMED_ONLY_DRAWS = 3
 
 
 def measure(name: str, plan: Plan) -> Iterator[Record]:
-    """Draw rows, update a copy of the model, train it again from the rows that it then holds."""
+    """Draw rows of a data set of the registry."""
     data = datasets.load(name)
+    if name in TIMED_ONLY:
+        few, many = (min(draws, TIMED_ONLY_DRAWS) for draws in plan.draws)
+        return measure_shares(data, ("remove",), replace(plan, draws=(few, many)))
+    return measure_shares(data, WAYS, plan)
+
+
+def measure_shares(data: AnyDataset, ways: Sequence[Way], plan: Plan) -> Iterator[Record]:
+    """Draw rows, update a copy of the model, train it again from the rows that it then holds."""
     model = new_model(plan).fit(data.X_train, data.y_train)
-    retrains = Retrains(name, plan)
-    ways: tuple[Way, ...] = ("remove",) if name in TIMED_ONLY else ("remove", "add")
+    retrains = Retrains(data.name, plan)
     for way in ways:
-        for share, draws in zip(SHARES, plan.draws, strict=True):
-            n_draws = min(draws, TIMED_ONLY_DRAWS) if name in TIMED_ONLY else draws
+        for share, n_draws in zip(SHARES, plan.draws, strict=True):
             yield from _Draws(data, model, way, share, plan).measure(n_draws, retrains)
     yield from retrains.records()
 
@@ -52,7 +60,7 @@ def measure(name: str, plan: Plan) -> Iterator[Record]:
 class _Draws:
     """Draws of one share of the rows of one data set, and one record for each tolerance."""
 
-    def __init__(self, data: Dataset, model: Any, way: Way, share: float, plan: Plan) -> None:
+    def __init__(self, data: AnyDataset, model: Any, way: Way, share: float, plan: Plan) -> None:
         self.data, self.model, self.way, self.plan = data, model, way, plan
         self.n_rows = rows_of(share, len(data.y_train))
         self.spare = len(data.y_train) - 1

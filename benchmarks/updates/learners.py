@@ -14,7 +14,7 @@ from benchmarks.results import Record
 from benchmarks.settings import Settings
 from benchmarks.updates.part import Plan
 from benchmarks.updates.timing import Retrains, new_model, timed
-from datasets import Target, Task
+from datasets import Table, Target, Task
 
 # In a stream all rows leave in the end, so nothing has to be forgotten at once, and a model that
 # changes its structure less follows the drift better.
@@ -45,11 +45,11 @@ class Learner(ABC):
     record: Record
 
     @abstractmethod
-    def start(self, X: NDArray[np.float32], y: Target, window: int) -> None:
+    def start(self, X: Table, y: Target, window: int) -> None:
         """Learn the first ``window`` rows of the stream."""
 
     @abstractmethod
-    def predict(self, X: NDArray[np.float32]) -> Target:
+    def predict(self, X: Table) -> Target:
         """Classes or targets of rows that were not learned yet."""
 
     @abstractmethod
@@ -69,11 +69,11 @@ class Updated(Learner):
             self._model.set_params(tolerance=tolerance)
         self.record.case["tolerance"] = self._model.tolerance
 
-    def start(self, X: NDArray[np.float32], y: Target, window: int) -> None:
+    def start(self, X: Table, y: Target, window: int) -> None:
         self._X, self._y, self._window = X, y, window
         self._model.fit(X[:window], y[:window])
 
-    def predict(self, X: NDArray[np.float32]) -> Target:
+    def predict(self, X: Table) -> Target:
         return np.asarray(self._model.predict(X))
 
     def follow(self, first: int, last: int) -> None:
@@ -112,11 +112,11 @@ class Retrained(Learner):
         self.record = self._retrains.record
         self._every, self._steps = every, 0
 
-    def start(self, X: NDArray[np.float32], y: Target, window: int) -> None:
+    def start(self, X: Table, y: Target, window: int) -> None:
         self._X, self._y, self._window = X, y, window
         self._train(window)
 
-    def predict(self, X: NDArray[np.float32]) -> Target:
+    def predict(self, X: Table) -> Target:
         return np.asarray(self._model.predict(X))
 
     def follow(self, first: int, last: int) -> None:
@@ -152,14 +152,12 @@ class RowByRow(Learner):
             self._model.learn_one(row, target)
 
 
-def start(learner: Learner, X: NDArray[np.float32], y: Target, window: int) -> None:
+def start(learner: Learner, X: Table, y: Target, window: int) -> None:
     """Let a learner learn the first window."""
     learner.record.add("learn_seconds", timed(learner.start, X, y, window)[0])
 
 
-def step(
-    learners: Sequence[Learner], X: NDArray[np.float32], y: Target, first: int, last: int
-) -> None:
+def step(learners: Sequence[Learner], X: Table, y: Target, first: int, last: int) -> None:
     """Let learners predict the rows from ``first`` to ``last``, and then learn them.
 
     Their records get the share of rows that were taken for another class, or the mean squared

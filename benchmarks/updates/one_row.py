@@ -13,6 +13,7 @@ from benchmarks.markdown import in_seconds, table
 from benchmarks.results import Record, Run
 from benchmarks.updates.part import Part, Plan
 from benchmarks.updates.timing import Retrains, new_model, quietness, timed, times_faster
+from datasets import AnyDataset
 
 ROWS, QUICK_ROWS = 30, 5  # of each, removed and added one by one
 SMALL = ("adult", "electricity", "higgs_sample", "pendigits", "optdigits")
@@ -21,16 +22,19 @@ WANTED_OF_SMALL = 60.0
 
 
 def measure(name: str, plan: Plan) -> list[Record]:
+    """Remove and add rows of a data set of the registry."""
+    return measure_rows(datasets.load(name), QUICK_ROWS if plan.quick else ROWS, plan)
+
+
+def measure_rows(data: AnyDataset, n: int, plan: Plan) -> list[Record]:
     """Remove a row, add a row, in turns, with a retrain of the yardstick every few rows.
 
     The rows removed are drawn from those trained on, the rows added from those for the test.
     """
-    data = datasets.load(name)
-    retrains = Retrains(name, plan)
+    retrains = Retrains(data.name, plan)
     model = new_model(plan).fit(data.X_train, data.y_train)
     trees = len(model.apply(data.X_test[:1])[0])
-    record = Record(name, OURS, case={"rows": len(data.y_train), "trees": trees})
-    n = QUICK_ROWS if plan.quick else ROWS
+    record = Record(data.name, OURS, case={"rows": len(data.y_train), "trees": trees})
     rng = np.random.default_rng(0)
     going = rng.choice(len(data.y_train), n + 1, replace=False)
     coming = rng.choice(len(data.y_test), n + 1, replace=False)
@@ -47,7 +51,7 @@ def measure(name: str, plan: Plan) -> list[Record]:
             record.add("add_seconds", addition_seconds)
             record.add("refits", (removal.strategy, addition.strategy).count("refit"))
     plan.say(
-        f"{name}  one row out {1e3 * (record.median('remove_seconds') or 0):.2f} ms"
+        f"{data.name}  one row out {1e3 * (record.median('remove_seconds') or 0):.2f} ms"
         f"  in {1e3 * (record.median('add_seconds') or 0):.2f} ms"
     )
     return [record, *retrains.records()]
@@ -87,14 +91,15 @@ def tables(run: Run) -> str:
 def goals(run: Run | None) -> list[Goal]:
     """Of removing and adding the slower one counts."""
     what = "one row out or in, times faster than LightGBM's retrain"
-    result = [Goal(what, WANTED_OF_SMALL, {n: _slower(run, n) for n in SMALL}, fold, least=True)]
+    result = [Goal(what, WANTED_OF_SMALL, {n: slower(run, n) for n in SMALL}, fold, least=True)]
     for name, limit in WANTED.items():
-        values = {name: _slower(run, name)}
+        values = {name: slower(run, name)}
         result.append(Goal(f"{what}, {name}", limit, values, fold, least=True))
     return result
 
 
-def _slower(run: Run | None, name: str) -> float | None:
+def slower(run: Run | None, name: str) -> float | None:
+    """How many times faster than a retrain, of removing and adding that which takes longer."""
     if run is None:
         return None
     record = run.find(name, OURS)

@@ -1,4 +1,4 @@
-"""What every part of the measurement of updates has, and what it is given."""
+"""What every part of a measurement has, of updates or of sparse tables, and what it is given."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ class Part:
     tables: Callable[[Run], str]
     goals: Callable[[Run | None], list[Goal]]
     peers: tuple[Library, ...] = ()  # that it compares with
+    command: str = "updates"  # that it is a part of
 
     @property
     def kind(self) -> str:
         """Kind of its runs."""
-        return f"updates-{self.name}"
+        return f"{self.command}-{self.name}"
 
     def names(self, wanted: Iterable[str] | None, quick: bool) -> list[str]:
         """Data sets to measure, out of those that are wanted."""

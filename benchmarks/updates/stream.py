@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
 
 import numpy as np
@@ -24,6 +25,7 @@ from benchmarks.updates.learners import (
 )
 from benchmarks.updates.part import Part, Plan
 from benchmarks.updates.timing import quietness
+from datasets import Table, Target
 
 DATA = "electricity"
 WINDOW, QUICK_WINDOW = 10_000, 1_000
@@ -36,20 +38,30 @@ def measure(name: str, plan: Plan) -> list[Record]:
     """Let the learners follow the stream side by side, step by step."""
     X, y = datasets.load_in_order(name)
     window = QUICK_WINDOW if plan.quick else WINDOW
-    firsts = range(window, len(y) - STEP + 1, STEP)
-    if plan.quick:
-        firsts = firsts[:QUICK_STEPS]
-    learners = _learners(plan)
+    firsts = range(window, len(y) - STEP + 1, STEP)[: QUICK_STEPS if plan.quick else None]
+    return follow(_learners(plan), X, y, firsts, plan)
+
+
+def follow(
+    learners: Sequence[Learner], X: Table, y: Target, firsts: range, plan: Plan
+) -> list[Record]:
+    """Let learners learn the rows before the first step, then those of each step.
+
+    ``firsts`` are the places in the stream at which the steps begin.
+    """
+    window, n_rows = firsts.start, firsts.step
     for learner in learners:
-        learner.record.case.update(window=window, step=STEP, steps=len(firsts))
+        record = learner.record
+        record.case.update(window=window, step=n_rows, steps=len(firsts))
         start(learner, X, y, window)
-        plan.say(f"{name}  {learner.record.library}  learned the first {window:,} rows")
+        plan.say(f"{record.data}  {record.library}  learned the first {window:,} rows")
     for first in firsts:
-        step(learners, X, y, first, first + STEP)
+        step(learners, X, y, first, first + n_rows)
     for learner in learners:
+        record = learner.record
         plan.say(
-            f"{name}  {learner.record.library}  error {_error(learner.record) or 0:.2%}"
-            f"  {sum(_steps(learner.record)):.2f} s"
+            f"{record.data}  {record.library}  error {error_of(record) or 0:.2%}"
+            f"  {sum(seconds_of_steps(record)):.2f} s"
         )
     return [learner.record for learner in learners]
 
@@ -67,14 +79,20 @@ def _learners(plan: Plan) -> list[Learner]:
     return learners
 
 
-def _error(record: Record | None) -> float | None:
+def error_of(record: Record | None) -> float | None:
+    """Error over all steps."""
     values = None if record is None else record.samples.get("error")
     return sum(values) / len(values) if values else None
 
 
-def _steps(record: Record | None) -> list[float]:
-    """Seconds of learning at each step; the first window is a plain fit for ours too."""
-    return [] if record is None else record.samples.get("learn_seconds", [])[1:]
+def seconds_of_steps(record: Record | None) -> list[float]:
+    """Seconds of learning at each step; the first window is a plain fit for ours too.
+
+    Of a library that is trained again only the training counts, not the garbage that is collected
+    before it.
+    """
+    samples = {} if record is None else record.samples
+    return samples.get("fit_seconds", samples.get("learn_seconds", []))[1:]
 
 
 def _faster(ours: Record | None, theirs: Record | None) -> float | None:
@@ -83,14 +101,15 @@ def _faster(ours: Record | None, theirs: Record | None) -> float | None:
     On a busy machine single steps of theirs can take a hundred times as long: those must not
     speak for us. Ours all count.
     """
-    a, b = _steps(ours), _steps(theirs)
+    a, b = seconds_of_steps(ours), seconds_of_steps(theirs)
     return len(a) * median(b) / sum(a) if a and b else None
 
 
 TITLES = {YARDSTICK: "LightGBM, retrained", RIVER.name: "river"}
 
 
-def _title(record: Record) -> str:
+def title_of(record: Record) -> str:
+    """What a learner is called."""
     if record.library != OURS:
         return TITLES[record.library]
     if record.case.get("untouched"):
@@ -104,11 +123,11 @@ def tables(run: Run) -> str:
     rows = []
     for record in records:
         stretches = np.array_split(np.array(record.samples["error"]), STRETCHES)
-        error, steps = _error(record), _steps(record)
+        error, steps = error_of(record), seconds_of_steps(record)
         refits = record.samples.get("refits")
         rows.append(
             [
-                _title(record),
+                title_of(record),
                 *(in_percent(float(part.mean())) if len(part) else "-" for part in stretches),
                 "-" if error is None else f"**{in_percent(error)}**",
                 "-" if record.case.get("untouched") else in_seconds(sum(steps)),
@@ -157,7 +176,7 @@ def goals(run: Run | None) -> list[Goal]:
 
 
 def _above(ours: Record | None, other: Record | None) -> float | None:
-    a, b = _error(ours), _error(other)
+    a, b = error_of(ours), error_of(other)
     return a - b if a is not None and b is not None else None
 
 

@@ -9,13 +9,10 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK, Library, warm_up
 from benchmarks.results import Record, Run
 from benchmarks.updates.part import Plan
-from datasets import Target, Task
+from datasets import Table, Target, Task
 
 Result = TypeVar("Result")
 
@@ -67,7 +64,7 @@ class Retrains:
         if self._library is not None:
             warm_up(self._library, task, plan.settings)
 
-    def train(self, X: NDArray[np.float32], y: Target) -> Any:
+    def train(self, X: Table, y: Target) -> Any:
         """Train once and note the seconds; returns the model, None without a yardstick."""
         if self._library is None:
             return None

@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from benchmarks.libraries import LIBRARIES, OURS
 from benchmarks.settings import Settings
 from benchmarks.updates.learners import TOLERANT
 from benchmarks.updates.timing import copy_of
-from datasets import Target, Task
+from datasets import Table, Target, Task
 from experiments.contenders.contender import Contender, Predicted, classes_up_to, in_columns
 
 
@@ -33,7 +32,7 @@ class Ours(Contender):
         self.model = self.library.model(task, settings).set_params(**self.parameters)
         self.refits = self.n_classes = 0
 
-    def fit(self, X: NDArray[np.float32], y: Target) -> Self:
+    def fit(self, X: Table, y: Target) -> Self:
         self.n_classes = classes_up_to(y, self.task)
         with self._timed():
             self.model.fit(X, y)
@@ -59,7 +58,7 @@ class Ours(Contender):
             report = self._remove(rows)
         self.refits += report.strategy == "refit"
 
-    def add(self, X: NDArray[np.float32], y: Target) -> None:
+    def add(self, X: Table, y: Target) -> None:
         self.n_classes = max(self.n_classes, classes_up_to(y, self.task))
         with self._timed():
             report = self._add(X, y)
@@ -69,7 +68,7 @@ class Ours(Contender):
         with self._timed():
             self.model.refit()
 
-    def predict(self, X: NDArray[np.float32]) -> Predicted:
+    def predict(self, X: Table) -> Predicted:
         predicted = self.library.predict(self.model, X, self.task, self.settings)
         if self.task == "regression":
             return predicted
@@ -78,7 +77,7 @@ class Ours(Contender):
     def _remove(self, rows: ArrayLike) -> Any:
         return self.model.remove(rows)
 
-    def _add(self, X: NDArray[np.float32], y: Target) -> Any:
+    def _add(self, X: Table, y: Target) -> Any:
         return self.model.add(X, y)
 
 
@@ -107,7 +106,7 @@ class Predecessor(Ours):
         self.model.refresh()
         return report
 
-    def _add(self, X: NDArray[np.float32], y: Target) -> Any:
+    def _add(self, X: Table, y: Target) -> Any:
         report = super()._add(X, y)
         self.model.refresh()
         return report
@@ -133,6 +132,6 @@ class Untouched(Ours):
     def remove(self, rows: ArrayLike) -> None:
         self.seconds = 0.0
 
-    def add(self, X: NDArray[np.float32], y: Target) -> None:
+    def add(self, X: Table, y: Target) -> None:
         self.n_classes = max(self.n_classes, classes_up_to(y, self.task))
         self.seconds = 0.0

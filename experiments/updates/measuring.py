@@ -14,7 +14,7 @@ from benchmarks.libraries import warm_up
 from benchmarks.measure import log_losses
 from benchmarks.settings import Settings
 from benchmarks.updates.timing import rows_of
-from datasets import Dataset, paper
+from datasets import AnyDataset, Dataset, paper
 from experiments.contenders import CONTENDERS, Contender
 from experiments.contenders.ours import Ours, Paper, Predecessor
 from experiments.draws import ONE_ROW, SIZES, WAYS, Way
@@ -23,7 +23,11 @@ from graftboost.audit.ratio import ratio_of_sums
 
 JUDGED = ("0.1%", "1%")  # sizes at which the loss of the rows is compared with a full training's
 
-RULES = (Ours, Paper, Predecessor)  # all trained alike, so that they are measured together
+RULES: tuple[type[Ours], ...] = (
+    Ours,
+    Paper,
+    Predecessor,
+)  # all trained alike, so that they are measured together
 RETRAINED = ("lightgbm", "xgboost", "catboost", "sklearn")
 # All rows are gone through again whatever D' is: one size stands for all.
 NEW_LEAVES = ("lightgbm-refit", "xgboost-refresh")
@@ -116,9 +120,16 @@ class Updates:
     what it is trained on to be added to is short of a few per cent of the rows.
     """
 
-    def __init__(self, data: Dataset, kind: type[Contender], way: Way, plan: Plan) -> None:
+    def __init__(
+        self,
+        data: AnyDataset,
+        kind: type[Contender],
+        way: Way,
+        plan: Plan,
+        rules: Sequence[type[Ours]] = RULES,
+    ) -> None:
         n_rows = len(data.y_train)
-        self.data, self.way, self.plan = data, way, plan
+        self.data, self.way, self.plan, self.rules = data, way, plan, rules
         most = rows_of(max(SIZES.values()), n_rows)
         # The last row is spared: copies lose it before they are measured.
         drawn = np.random.default_rng(0).permutation(n_rows - 1)[: plan.draws * most]
@@ -163,7 +174,7 @@ class Updates:
 
     def _copies(self) -> Iterator[Contender]:
         if isinstance(self._model, Ours):
-            for kind in RULES:
+            for kind in self.rules:
                 yield self._model.under(kind, self._spare)
         else:
             yield self._model.fork(self._spare)
