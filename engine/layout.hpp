@@ -63,7 +63,6 @@ class CodeLayout {
     const std::uint32_t number = number_of(feature);
     return number == ColumnIndex::none ? rare_ : places_[number];
   }
-  const ColumnIndex& features() const { return numbers_; }
 
   // Gives a place to columns that were rare; and all those that got one so, in the order of their
   // places.

@@ -60,7 +60,6 @@ struct NodeSums {
     wipe(found_sums.data(), std::min(n + 1, n_all) * sizeof(Sums));
   }
 
-  std::size_t size() const { return plain.size() + cells.size(); }
   std::size_t bytes() const {
     return plain.size() * sizeof(Sums) + cells.size() * (sizeof(Sums) + sizeof(std::uint32_t));
   }

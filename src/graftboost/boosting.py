@@ -199,8 +199,9 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         """Call the engine. Everything it is given has been checked."""
         # A row that weighs nothing is held by the model, but leaves no mark on the bins.
         counted = rows.that_count()
+        X = for_engine(rows.X)
         bins = BinMap.fit(
-            for_engine(counted.X),
+            X if counted is rows else for_engine(counted.X),
             counted.ids,
             n_categories,
             self.max_bins,
@@ -213,7 +214,7 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         )
         return Forest.fit(
             bins,
-            for_engine(rows.X),
+            X,
             rows.y,
             rows.weight,
             rows.ids,
