@@ -5,6 +5,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -21,6 +22,11 @@ constexpr std::size_t most_rows_unsampled = std::size_t{1} << 18;
 
 // Columns read together: a row-major table is walked once per group, not once per column.
 constexpr std::size_t columns_together = 16;
+void parallel_columns(int n_threads, std::size_t n,
+                      const std::function<void(std::size_t, std::size_t)>& columns) {
+  const std::size_t share = n / static_cast<std::size_t>(std::max(n_threads, 1));
+  parallel_blocks(n_threads, n, std::clamp<std::size_t>(share, 1, columns_together), columns);
+}
 
 // Number of edges below the value, without a branch on the data.
 template <class Value>
@@ -193,6 +199,10 @@ struct LookedAt {
   std::size_t row(std::size_t i) const { return all ? i : rows[i]; }
 };
 
+// Column by column, the values that lie just below an edge.
+template <class Value>
+using Lows = std::vector<std::vector<Value>>;
+
 // Lowers the least value above each of `lows` to one that is seen; least[0] is below all of them.
 template <class Value>
 void see_value(const std::vector<Value>& lows, Value value, std::vector<Value>& least) {
@@ -241,13 +251,14 @@ class ColumnReader<Matrix<Number>> {
     return seen;
   }
 
-  void see_all(std::size_t begin, const std::vector<std::vector<Value>>& lows,
-               std::vector<std::vector<Value>>& least) const {
-    for (std::size_t r = 0; r < x_.rows; ++r) {
-      const Value* row = x_.row(r);
-      for (std::size_t c = 0; c < lows.size(); ++c)
-        see_value(lows[c], cell(row, begin + c), least[c]);
-    }
+  // Lowers the `least` values above `lows` to those of all rows, sampled or not.
+  void see_all(const Lows<Value>& lows, Lows<Value>& least, int n_threads) const {
+    parallel_columns(n_threads, size(), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t r = 0; r < x_.rows; ++r) {
+        const Value* row = x_.row(r);
+        for (std::size_t c = begin; c < end; ++c) see_value(lows[c], cell(row, c), least[c]);
+      }
+    });
   }
 
  private:
@@ -259,7 +270,7 @@ class ColumnReader<Matrix<Number>> {
   const LookedAt& looked_at_;
 };
 
-// Turns the table on its side, but for the columns that are rare.
+// Turns the rows looked at on their side, but for the columns that are rare.
 template <class Number>
 class ColumnReader<SparseMatrix<Number>> {
  public:
@@ -268,35 +279,22 @@ class ColumnReader<SparseMatrix<Number>> {
 
   ColumnReader(const SparseMatrix<Value>& x, const LookedAt& looked_at, const GivenColumns& given,
                const BinningParams& params)
-      : looked_at_(looked_at), n_rows_(x.rows) {
-    std::vector<std::uint32_t> counts(x.columns), place(x.columns, ColumnIndex::none);
+      : x_(x), looked_at_(looked_at), place_(x.columns, ColumnIndex::none), begin_(1) {
+    std::vector<std::uint32_t> counts(x.columns);
     for (std::size_t i = 0; i < looked_at.n; ++i)
       x.for_each(looked_at.row(i), [&](std::uint32_t c, Value) { ++counts[c]; });
     for (std::uint32_t c = 0; c < x.columns; ++c) {
       const bool rare = counts[c] < params.rare_below && 8 * std::size_t{counts[c]} < looked_at.n;
       if (rare && !given.n_categories.contains(c) && !given.edges.contains(c)) continue;
-      place[c] = static_cast<std::uint32_t>(columns_.size());
+      place_[c] = static_cast<std::uint32_t>(columns_.size());
       columns_.push_back(c);
+      begin_.push_back(begin_.back() + counts[c]);
     }
-    begin_.resize(columns_.size() + 1);
-    for (std::size_t r = 0; r < x.rows; ++r) {
-      x.for_each(r, [&](std::uint32_t c, Value) {
-        if (place[c] != ColumnIndex::none) ++begin_[place[c] + 1];
-      });
-    }
-    std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
     values_.resize(begin_.back());
-    if (!looked_at.all) is_looked_at_.resize(begin_.back());
     std::vector<std::size_t> to(begin_.begin(), begin_.end() - 1);
-    std::size_t next = 0;  // of the rows looked at
-    for (std::size_t r = 0; r < x.rows; ++r) {
-      const bool looked = looked_at.all || (next < looked_at.n && looked_at.rows[next] == r);
-      next += looked;
-      x.for_each(r, [&](std::uint32_t c, Value value) {
-        if (place[c] == ColumnIndex::none) return;
-        const std::size_t at = to[place[c]]++;
-        values_[at] = value;
-        if (!looked_at.all) is_looked_at_[at] = looked;
+    for (std::size_t i = 0; i < looked_at.n; ++i) {
+      x.for_each(looked_at.row(i), [&](std::uint32_t c, Value value) {
+        if (place_[c] != ColumnIndex::none) values_[to[place_[c]]++] = value;
       });
     }
   }
@@ -311,7 +309,6 @@ class ColumnReader<SparseMatrix<Number>> {
       std::size_t n_missing = 0, n_keys = 0;
       keys.resize(begin_[c + 1] - begin_[c]);
       for (std::size_t i = begin_[c]; i < begin_[c + 1]; ++i) {
-        if (!looked_at_.all && !is_looked_at_[i]) continue;
         keys[n_keys] = ordered(values_[i]);
         std::isnan(values_[i]) ? ++n_missing : ++n_keys;
       }
@@ -322,25 +319,47 @@ class ColumnReader<SparseMatrix<Number>> {
     return seen;
   }
 
-  void see_all(std::size_t begin, const std::vector<std::vector<Value>>& lows,
-               std::vector<std::vector<Value>>& least) const {
-    for (std::size_t c = 0; c < lows.size(); ++c) {
-      const std::size_t from = begin_[begin + c], to = begin_[begin + c + 1];
-      for (std::size_t i = from; i < to; ++i) see_value(lows[c], values_[i], least[c]);
-      if (to - from < n_rows_) see_value(lows[c], Value{0}, least[c]);
+  // Each thread walks some of the rows and sees values of its own.
+  void see_all(const Lows<Value>& lows, Lows<Value>& least, int n_threads) const {
+    struct Share {
+      Lows<Value> least;
+      std::vector<std::size_t> n_cells;
+    };
+    const auto n_shares = static_cast<std::size_t>(std::max(n_threads, 1));
+    std::vector<Share> shares(n_shares, Share{least, std::vector<std::size_t>(size())});
+    parallel(n_threads, n_shares, [&](std::size_t s) {
+      Share& share = shares[s];
+      const std::size_t end = x_.rows * (s + 1) / n_shares;
+      for (std::size_t r = x_.rows * s / n_shares; r < end; ++r) {
+        x_.for_each(r, [&](std::uint32_t column, Value value) {
+          const std::uint32_t c = place_[column];
+          if (c == ColumnIndex::none) return;
+          ++share.n_cells[c];
+          see_value(lows[c], value, share.least[c]);
+        });
+      }
+    });
+    for (std::size_t c = 0; c < size(); ++c) {
+      std::size_t n_cells = 0;
+      for (const Share& share : shares) {
+        n_cells += share.n_cells[c];
+        for (std::size_t k = 0; k < least[c].size(); ++k)
+          least[c][k] = std::min(least[c][k], share.least[c][k]);
+      }
+      if (n_cells < x_.rows) see_value(lows[c], Value{0}, least[c]);
     }
   }
 
  private:
+  const SparseMatrix<Value>& x_;
   const LookedAt& looked_at_;
-  std::size_t n_rows_;
   std::vector<std::uint32_t> columns_;
-  std::vector<std::size_t> begin_;  // of each column's cells in
+  std::vector<std::uint32_t> place_;  // of a column of the table in columns_
+  std::vector<std::size_t> begin_;    // of each column's cells in values_
   Array<Value> values_;
-  Array<std::uint8_t> is_looked_at_;
 };
 
-// Fits the features of one model, some columns at a time.
+// Fits the features of one model.
 template <class Table>
 class Fitter {
  public:
@@ -351,41 +370,51 @@ class Fitter {
       : given_(given),
         params_(params),
         looked_at_(x.rows, ids, params.seed),
-        columns_(x, looked_at_, given, params) {}
+        columns_(x, looked_at_, given, params),
+        features_(columns_.size()),
+        is_rare_(columns_.size()),
+        lows_(columns_.size()) {}
 
-  std::size_t size() const { return columns_.size(); }
-  std::uint32_t column(std::size_t i) const { return columns_.column(i); }
+  void fit(int n_threads) {
+    parallel_columns(n_threads, columns_.size(),
+                     [&](std::size_t begin, std::size_t end) { fit_columns(begin, end); });
+    if (!looked_at_.all) look_at_all(n_threads);
+    for (Feature& feature : features_) feature.edges_single = single_edges(feature.edges);
+  }
 
-  // Leaves is_rare as it is where a column is not rare.
-  void fit(std::size_t begin, std::span<Feature> features, std::uint8_t* is_rare) const {
-    const std::vector<Distribution> seen = columns_.read(begin, features.size());
-    std::vector<std::vector<Value>> lows(features.size()), highs(features.size());
-    std::vector<bool> is_given(features.size());
-    for (std::size_t i = 0; i < features.size(); ++i) {
-      const std::uint32_t f = column(begin + i);
-      if (const auto found = given_.n_categories.find(f); found != given_.n_categories.end()) {
-        features[i].n_categories = found->second;
-      } else if (const auto edges = given_.edges.find(f); edges != given_.edges.end()) {
-        features[i].edges = edges->second;
-      } else if (seen[i].is_rare(params_.rare_below)) {
-        is_rare[i] = 1;
-      } else {
-        for (const std::size_t b : candidates(f, seen[i])) {
-          lows[i].push_back(static_cast<Value>(seen[i].values[b]));
-          highs[i].push_back(static_cast<Value>(seen[i].values[b + 1]));
-        }
-      }
-    }
-    if (!looked_at_.all) highs = next_values(begin, lows);
-    for (std::size_t i = 0; i < features.size(); ++i) {
-      for (std::size_t k = 0; k < lows[i].size(); ++k)
-        features[i].edges.push_back(edge_between(lows[i][k], highs[i][k]));
-      features[i].edges_single = single_edges(features[i].edges);
-      find_common_code(features[i], seen[i]);
+  // The columns that are not rare, and their features.
+  void take(std::vector<std::uint32_t>& columns, std::vector<Feature>& features) {
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (is_rare_[i]) continue;
+      columns.push_back(columns_.column(i));
+      features.push_back(std::move(features_[i]));
     }
   }
 
  private:
+  void fit_columns(std::size_t begin, std::size_t end) {
+    const std::vector<Distribution> seen = columns_.read(begin, end - begin);
+    for (std::size_t i = begin; i < end; ++i) {
+      const Distribution& distribution = seen[i - begin];
+      const std::uint32_t f = columns_.column(i);
+      Feature& feature = features_[i];
+      if (const auto found = given_.n_categories.find(f); found != given_.n_categories.end()) {
+        feature.n_categories = found->second;
+      } else if (const auto edges = given_.edges.find(f); edges != given_.edges.end()) {
+        feature.edges = edges->second;
+      } else if (distribution.is_rare(params_.rare_below)) {
+        is_rare_[i] = 1;
+      } else {
+        for (const std::size_t b : candidates(f, distribution)) {
+          const double low = distribution.values[b];
+          feature.edges.push_back(edge_between(low, distribution.values[b + 1]));
+          lows_[i].push_back(static_cast<Value>(low));
+        }
+      }
+      find_common_code(feature, distribution);
+    }
+  }
+
   Boundaries candidates(std::size_t f, const Distribution& seen) const {
     if (seen.values.empty()) return {};
     const auto max_bins = static_cast<std::size_t>(params_.max_bins);
@@ -395,21 +424,24 @@ class Fitter {
     return draw_candidates(all, limit, params_.seed, f);
   }
 
-  // The least value above each of `lows` among all rows: with a sample, the neighbour in the sample
-  // need not be the neighbour in the data, and an edge must not fall on a row's own value.
-  std::vector<std::vector<Value>> next_values(std::size_t begin,
-                                              const std::vector<std::vector<Value>>& lows) const {
-    std::vector<std::vector<Value>> least(lows.size());
-    for (std::size_t c = 0; c < lows.size(); ++c)
-      least[c].assign(lows[c].size() + 1, std::numeric_limits<Value>::infinity());
-    columns_.see_all(begin, lows, least);
-    for (auto& column : least) column.erase(column.begin());
-    return least;
+  // With a sample, the neighbour in the sample need not be the neighbour in the data, and an edge must
+  // not fall on a row's own value. To the sampled rows an edge between the neighbours in the data is the
+  // same.
+  void look_at_all(int n_threads) {
+    Lows<Value> least(lows_.size());
+    for (std::size_t i = 0; i < lows_.size(); ++i)
+      least[i].assign(lows_[i].size() + 1, std::numeric_limits<Value>::infinity());
+    columns_.see_all(lows_, least, n_threads);
+    for (std::size_t i = 0; i < lows_.size(); ++i) {
+      for (std::size_t k = 0; k < lows_[i].size(); ++k)
+        features_[i].edges[k] = edge_between(lows_[i][k], least[i][k + 1]);
+    }
   }
 
   static void find_common_code(Feature& feature, const Distribution& seen) {
     std::vector<std::size_t> counts(feature.n_codes());
     counts[missing_code] = seen.n_missing;
+    feature.has_missing = seen.n_missing != 0;
     for (std::size_t i = 0; i < seen.values.size(); ++i) {
       const std::size_t next = i + 1 < seen.values.size() ? seen.first[i + 1] : seen.size;
       counts[feature.code(seen.values[i])] += next - seen.first[i];
@@ -425,6 +457,9 @@ class Fitter {
   const BinningParams& params_;
   LookedAt looked_at_;
   ColumnReader<Table> columns_;
+  std::vector<Feature> features_;  // of columns_
+  std::vector<std::uint8_t> is_rare_;
+  Lows<Value> lows_;
 };
 
 }  // namespace
@@ -488,22 +523,11 @@ double edge_between(double low, double high) {
 template <class Table>
 BinMap BinMap::fit(const Table& x, std::span<const RowId> ids, const GivenColumns& given,
                    const BinningParams& params, int n_threads) {
-  const Fitter<Table> fitter(x, ids, given, params);
-  const std::size_t n = fitter.size();
-  std::vector<Feature> looked_at(n), features;
-  std::vector<std::uint8_t> is_rare(n);
-  const std::size_t share = n / static_cast<std::size_t>(std::max(n_threads, 1));
-  parallel_blocks(n_threads, n, std::clamp<std::size_t>(share, 1, columns_together),
-                  [&](std::size_t begin, std::size_t end) {
-                    fitter.fit(begin, std::span(looked_at).subspan(begin, end - begin),
-                               is_rare.data() + begin);
-                  });
+  Fitter<Table> fitter(x, ids, given, params);
+  fitter.fit(n_threads);
   std::vector<std::uint32_t> columns;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (is_rare[i]) continue;
-    columns.push_back(fitter.column(i));
-    features.push_back(std::move(looked_at[i]));
-  }
+  std::vector<Feature> features;
+  fitter.take(columns, features);
   bundle_features(x, ids, params.seed, columns, features);
   return BinMap(x.columns, std::move(columns), std::move(features));
 }

@@ -34,6 +34,7 @@ struct Feature {
       edges_single;  // the largest float not above each edge: the same cut for floats
   Code common_code = missing_code;  // the code most rows had at fit ...
   double common_share = 0;          // ... and how many of them: decides how the column is stored
+  bool has_missing = false;         // whether any of them was missing
   std::int32_t bundle = -1;         // features of one bundle share a cell (see bundling.hpp)
 
   bool categorical() const { return n_categories != 0; }

@@ -8,14 +8,14 @@ namespace {
 
 constexpr double rows_looked_at = 1 << 14;
 constexpr std::size_t most_candidates = 1024;  // conflicts are counted pair by pair
-constexpr std::uint32_t most_codes = 255;      // of a bundle, in one byte beside "none differs"
 
 // Features that may be bundled, and which of them a row has.
 class Candidates {
  public:
   Candidates(const std::vector<std::uint32_t>& columns, const std::vector<Feature>& features) {
     for (std::uint32_t f = 0; f < features.size(); ++f) {
-      if (sparse_saving(features[f]) <= 0 || features[f].n_codes() > most_codes / 2) continue;
+      const bool fits = BundledCodes(features[f]).n <= most_bundled_codes / 2;
+      if (sparse_saving(features[f]) <= 0 || !fits) continue;
       if (features[f].code(0.0) != features[f].common_code) not_zero_commonly_.push_back(size());
       numbers_.push_back(f);
       columns_.add(columns[f]);
@@ -76,15 +76,21 @@ void bundle_features(const Table& x, std::span<const RowId> ids, std::uint64_t s
     }
   }
 
-  // Each feature joins the first bundle in which it conflicts with nobody and still has room.
+  // Each feature joins a bundle in which it conflicts with nobody and still has room: the one before
+  // it if it can, for neighbours are mostly columns of one category.
   std::vector<std::vector<std::size_t>> bundles;
   std::vector<std::uint32_t> n_codes;
+  std::size_t b = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    const std::uint32_t wanted = features[candidates[i]].n_codes();
-    std::size_t b = 0;
-    for (; b < bundles.size(); ++b) {
-      const auto in_conflict = [&](std::size_t j) { return conflict[i * n + j]; };
-      if (n_codes[b] + wanted <= most_codes && std::ranges::none_of(bundles[b], in_conflict)) break;
+    const std::uint32_t wanted = BundledCodes(features[candidates[i]]).n;
+    const auto can_join = [&](std::size_t bundle) {
+      return bundle < bundles.size() && n_codes[bundle] + wanted <= most_bundled_codes &&
+             std::ranges::none_of(
+                 bundles[bundle], [&](std::size_t j) { return conflict[i * n + j]; });
+    };
+    if (!can_join(b)) {
+      b = 0;
+      while (b < bundles.size() && !can_join(b)) ++b;
     }
     if (b == bundles.size()) {
       bundles.emplace_back();

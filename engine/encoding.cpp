@@ -39,8 +39,8 @@ inline void write(const CodeLayout::Place& place, Code code, std::uint8_t* cells
       break;
     case CodeLayout::Kind::bundled:
       if (code == place.common_code) break;
-      if (cells[place.position] == 0) {
-        cells[place.position] = static_cast<std::uint8_t>(place.base + code);
+      if (cells[place.position] == 0 && place.has_byte(code)) {
+        cells[place.position] = static_cast<std::uint8_t>(place.base + code - place.first_bundled);
         break;
       }
       [[fallthrough]];

@@ -115,7 +115,10 @@ void Grower<Sums>::run_differing(const CodeLayout::Place& place, std::uint32_t f
   } else if (columns_ == nullptr) {
     run([&](Slot row, std::size_t) { return rows_.code(row, place, feature); });
   } else if (bundled) {
-    run([&](Slot row, std::size_t i) { return marked_code(row, bundled_code(row, i)); });
+    run([&](Slot row, std::size_t i) {
+      __builtin_prefetch(codes_.data() + slots_.data()[i + slots_read_ahead]);
+      return marked_code(row, bundled_code(row, i));
+    });
   } else {
     run([&](Slot row, std::size_t) { return marked_code(row, place.common_code); });
   }

@@ -34,9 +34,13 @@ template <std::size_t n_rows, class Sums>
   std::array<const std::uint8_t*, n_rows> bytes;
   for (std::size_t i = 0; i < n_rows; ++i) bytes[i] = rows.narrow_codes(slots[i]);
   const std::uint32_t* offset = layout.byte_offsets().data();
-  for (std::size_t j = 0, n = layout.n_bytes(); j < n; ++j) {
+  for (std::size_t j = 0, n = layout.first_bundle(); j < n; ++j) {
     Sums* cells = histogram + offset[j];
     for (std::size_t i = 0; i < n_rows; ++i) cells[bytes[i][j]] += sums[i];
+  }
+  for (std::size_t j = layout.first_bundle(), n = layout.n_bytes(); j < n; ++j) {
+    const std::uint32_t* cell = layout.bundle_cells(j);
+    for (std::size_t i = 0; i < n_rows; ++i) histogram[cell[bytes[i][j]]] += sums[i];
   }
   offset = layout.word_offsets().data();
   for (std::size_t j = 0, n = layout.n_words(), first = layout.first_word(); j < n; ++j) {
@@ -54,6 +58,7 @@ void accumulate_as(const Rows& rows, const Contributions& contributions,
     for (std::size_t i = 0; i < n_rows; ++i) {
       sums[i] = sums_of<Sums, weighted, squared>(contributions, from[i]);
       __builtin_prefetch(rows.narrow_codes(from[i + slots_read_ahead]));
+      if (has_sparse) __builtin_prefetch(rows.sparse_count.data() + from[i + slots_read_ahead]);
     }
     add_dense<n_rows>(rows, from, sums, histogram);
     if (!has_sparse) return;

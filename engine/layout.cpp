@@ -60,13 +60,7 @@ CodeLayout::CodeLayout(const BinMap& bins)
     place(i, Kind::narrow, n_bytes() - 1);
   }
   first_bundle_ = n_bytes();
-  for (const auto& bundle : bundles) {
-    const std::size_t offset = histogram_size_++;
-    byte_offsets_.push_back(static_cast<std::uint32_t>(offset));
-    implied_cells_.push_back(static_cast<std::uint32_t>(offset));
-    for (const std::uint32_t i : bundle)
-      place(i, Kind::bundled, n_bytes() - 1, histogram_size_ - offset);
-  }
+  for (const auto& numbers : bundles) bundle(numbers, features);
   for (const std::uint32_t i : wide) {
     word_offsets_.push_back(static_cast<std::uint32_t>(histogram_size_));
     place(i, Kind::wide, first_word() + n_words() - 1);
@@ -77,12 +71,31 @@ CodeLayout::CodeLayout(const BinMap& bins)
   row_bytes_ = wide.empty() ? n_bytes() : 2 * (first_word() + n_words());
 }
 
-void CodeLayout::place(std::uint32_t number, Kind kind, std::size_t position, std::size_t base) {
+void CodeLayout::bundle(const std::vector<std::uint32_t>& numbers,
+                        const std::vector<Feature>& features) {
+  const auto none_differs = static_cast<std::uint32_t>(histogram_size_++);
+  byte_offsets_.push_back(none_differs);
+  implied_cells_.push_back(none_differs);
+  const std::size_t cells = bundle_cells_.size();
+  bundle_cells_.resize(cells + n_byte_values, none_differs);
+  std::uint32_t byte = 1;
+  for (const std::uint32_t number : numbers) {
+    const BundledCodes codes(features[number]);
+    Place& p = places_[number];
+    p.base = byte;
+    p.first_bundled = codes.first;
+    p.n_bundled = codes.n;
+    place(number, Kind::bundled, n_bytes() - 1);
+    for (std::uint32_t i = 0; i < codes.n; ++i)
+      bundle_cells_[cells + byte++] = p.offset + codes.first + i;
+  }
+}
+
+void CodeLayout::place(std::uint32_t number, Kind kind, std::size_t position) {
   Place& p = places_[number];
   p.kind = kind;
   p.offset = static_cast<std::uint32_t>(histogram_size_);
   p.position = static_cast<std::uint32_t>(position);
-  p.base = static_cast<std::uint32_t>(base);
   histogram_size_ += p.n_codes;
   by_offset_.push_back(number);
   if (kind == Kind::sparse) {

@@ -18,13 +18,12 @@ namespace graftboost {
 //   rare      likewise, and no sums: columns that so few rows have that they cannot be split
 //
 // A row's narrow, bundled and wide codes lie side by side, so that a histogram touches one or two
-// cache lines a row. Forty one-hot columns are one byte, and cost a histogram one addition a row:
-// the features of a bundle have their sums one after the other behind a cell for "none differs", so
-// that the shared byte is a place among them.
+// cache lines a row. All one-hot columns of a category are one byte, and cost a histogram one addition
+// a row: the features of a bundle have their sums one after the other behind a cell for "none differs",
+// and a byte for each code that rows were seen to have beside the common one.
 //
-//     byte            0     1 2 3   4 5 6   ...
-//     sums          [none][ f_1  ][ f_2  ][ ... ]
-//     histogram      ^ bundle's offset      f_2's code 1 is byte 5
+//     byte            0           1       2     ...
+//     sums          [none][ . . f_1 ][ . . f_2 ][ ... ]      one-hot columns: missing, 0, 1
 //
 // Columns that are rare have no place. Rows that are added can make one frequent: it then gets a place
 // behind all others, so that nothing that is there moves.
@@ -37,17 +36,22 @@ class CodeLayout {
     std::uint32_t offset = 0;  // of the feature's sums in a histogram; code c is at offset + c
     std::uint32_t n_codes = 0;
     std::uint32_t position = 0;  // byte of the row (narrow, bundled), 16-bit word of the row (wide)
-    std::uint32_t base = 0;      // bundled: the byte of code 0
+    std::uint32_t base = 0;      // bundled: the byte of the first code that has one ...
+    Code first_bundled = 0;      // ... which code that is ...
+    std::uint32_t n_bundled = 0;  // ... and how many have one
     Code common_code = missing_code;
     Code zero_code = missing_code;  // of the value 0
     bool categorical = false;
 
     // Whether counting leaves the common code's cell to complete().
     bool counts_only_differing() const { return kind == Kind::bundled || kind == Kind::sparse; }
-    // Bundled: the code that the shared byte says.
+    // Bundled: whether the code has a byte, and the code that the shared byte says.
+    bool has_byte(Code code) const {
+      return static_cast<std::uint32_t>(code - first_bundled) < n_bundled;
+    }
     Code bundled_code(std::uint8_t byte) const {
-      const std::uint32_t code = byte - base;
-      return code < n_codes ? static_cast<Code>(code) : common_code;
+      const std::uint32_t i = byte - base;
+      return i < n_bundled ? static_cast<Code>(first_bundled + i) : common_code;
     }
   };
 
@@ -81,8 +85,11 @@ class CodeLayout {
   std::size_t first_word() const {
     return (n_bytes() + 1) / 2;
   }  // wide codes start on an even byte
-  // Histogram offsets of a row's bytes and words, in their order.
+  // Histogram offsets of a row's bytes and words, in their order; of bundles, the cell of each byte.
   const std::vector<std::uint32_t>& byte_offsets() const { return byte_offsets_; }
+  const std::uint32_t* bundle_cells(std::size_t byte) const {
+    return bundle_cells_.data() + (byte - first_bundle_) * n_byte_values;
+  }
   const std::vector<std::uint32_t>& word_offsets() const { return word_offsets_; }
   // Plain cells of a histogram that follow from the others, which nobody keeps up to date: "none differs"
   // of a bundle, and the common codes of its features.
@@ -100,13 +107,17 @@ class CodeLayout {
   const std::vector<std::uint32_t>& not_zero_commonly() const { return not_zero_commonly_; }
 
  private:
-  void place(std::uint32_t number, Kind kind, std::size_t position, std::size_t base = 0);
+  static constexpr std::size_t n_byte_values = 256;
+
+  void place(std::uint32_t number, Kind kind, std::size_t position);
+  void bundle(const std::vector<std::uint32_t>& numbers, const std::vector<Feature>& features);
 
   std::vector<Place> places_;
   ColumnIndex numbers_;
   std::size_t n_cut_ = 0;
   Place rare_;
-  std::vector<std::uint32_t> by_offset_, byte_offsets_, word_offsets_, implied_cells_;
+  std::vector<std::uint32_t> by_offset_, byte_offsets_, bundle_cells_, word_offsets_;
+  std::vector<std::uint32_t> implied_cells_;
   std::vector<std::uint32_t> not_zero_commonly_;
   std::vector<std::uint8_t> counted_cells_;
   bool any_commonly_missing_ = false;

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "bundling.hpp"
 #include "soundness.hpp"
 
 namespace graftboost {
@@ -88,6 +89,8 @@ void collect_bins(Collector& to, const BinMap& bins) {
   to.make("bin_edges", std::move(edges));
   to.each("bin_common_codes", features, [](const Feature& f) { return f.common_code; });
   to.each("bin_common_shares", features, [](const Feature& f) { return f.common_share; });
+  to.each("bin_has_missing", features,
+          [](const Feature& f) { return static_cast<std::uint8_t>(f.has_missing); });
   to.each("bin_bundles", features, [](const Feature& f) { return f.bundle; });
 }
 
@@ -283,17 +286,19 @@ void check_summary(const Summary& s) {
 
 // The codes of the features that share a byte have to fit into it.
 void check_bundles(const std::vector<Feature>& features) {
-  std::vector<std::size_t> codes(features.size());
+  std::vector<std::size_t> features_of(features.size()), codes(features.size());
   std::int32_t last = -1;
   for (const Feature& feature : features) {
     if (feature.bundle == -1) continue;
     require(feature.bundle >= 0 && static_cast<std::size_t>(feature.bundle) < features.size(),
             "bin_bundles has " + std::to_string(feature.bundle));
-    codes[static_cast<std::size_t>(feature.bundle)] += feature.n_codes();
+    ++features_of[static_cast<std::size_t>(feature.bundle)];
+    codes[static_cast<std::size_t>(feature.bundle)] += BundledCodes(feature).n;
     last = std::max(last, feature.bundle);
   }
   for (std::size_t b = 0; b < static_cast<std::size_t>(last + 1); ++b)
-    require(codes[b] > 0 && codes[b] <= 255, "bin_bundles has a bundle that does not fit a byte");
+    require(features_of[b] > 0 && codes[b] <= most_bundled_codes,
+            "bin_bundles has a bundle that does not fit a byte");
 }
 
 // Columns that ascend and are there.
@@ -317,6 +322,7 @@ BinMap take_bins(const Source& source, std::size_t n_features) {
   const auto edges = source.copied<double>("bin_edges");
   const auto common_codes = source.copied<Code>("bin_common_codes", n);
   const auto common_shares = source.copied<double>("bin_common_shares", n);
+  const auto has_missing = source.copied<std::uint8_t>("bin_has_missing", n);
   const auto bundles = source.copied<std::int32_t>("bin_bundles", n);
   std::vector<Feature> features(n);
   std::size_t at = 0, n_codes = 0;
@@ -339,6 +345,7 @@ BinMap take_bins(const Source& source, std::size_t n_features) {
     feature.edges_single = single_edges(feature.edges);
     feature.common_code = common_codes[f];
     feature.common_share = common_shares[f];
+    feature.has_missing = has_missing[f] != 0;
     feature.bundle = bundles[f];
     require(feature.common_code < feature.n_codes(), "bin_common_codes" + where + ": no such code");
     require(feature.common_share >= 0 && feature.common_share <= 1,

@@ -67,10 +67,10 @@ struct Rows {
   template <class Use>
   void for_each_cell(Slot row, Use&& use) const {
     const std::uint8_t* bytes = narrow_codes(row);
-    for (std::size_t j = 0; j < layout.n_bytes(); ++j) {
-      const bool none_differs = j >= layout.first_bundle() && bytes[j] == 0;
-      if (!none_differs) use(layout.byte_offsets()[j] + bytes[j]);
-    }
+    for (std::size_t j = 0; j < layout.first_bundle(); ++j)
+      use(layout.byte_offsets()[j] + bytes[j]);
+    for (std::size_t j = layout.first_bundle(); j < layout.n_bytes(); ++j)
+      if (bytes[j] != 0) use(layout.bundle_cells(j)[bytes[j]]);
     for (std::size_t j = 0; j < layout.n_words(); ++j)
       use(layout.word_offsets()[j] + wide_codes(row)[layout.first_word() + j]);
     if (!has_sparse()) return;

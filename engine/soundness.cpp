@@ -46,7 +46,7 @@ struct CellLimits {
           bytes[place.position] = place.n_codes;
           break;
         case CodeLayout::Kind::bundled:
-          bytes[place.position] = std::max(bytes[place.position], place.base + place.n_codes);
+          bytes[place.position] = std::max(bytes[place.position], place.base + place.n_bundled);
           break;
         case CodeLayout::Kind::wide:
           words[place.position - layout.first_word()] = place.n_codes;

@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
 # How a model was validated when it was fitted is its history, and how codes are stored follows from
 # the rows that it was fitted to: no part of what it is now.
-LEFT_OUT = ("validation_losses", "bin_common_codes", "bin_common_shares", "bin_bundles")
+LEFT_OUT = (
+    "validation_losses",
+    "bin_common_codes",
+    "bin_common_shares",
+    "bin_has_missing",
+    "bin_bundles",
+)
 
 
 def digest(forest: Forest) -> str:
