@@ -1,6 +1,7 @@
 #include "growing.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 
@@ -95,71 +96,58 @@ void Grower<Sums>::count(const Contributions& contributions, Growth& growth) {
   }
 }
 
-// For features of which a row has its code elsewhere than in a cell of its own.
-template <class Sums>
-template <class Run>
-void Grower<Sums>::run_differing(const CodeLayout::Place& place, std::uint32_t feature,
-                                 Run&& run) const {
-  const bool bundled = place.kind == CodeLayout::Kind::bundled;
-  const std::size_t row_bytes = rows_.layout.row_bytes();
-  const std::uint8_t* cells = rows_.cells.data() + place.position;
-  const auto bundled_code = [&](Slot row, std::size_t i) {
-    __builtin_prefetch(cells + slots_.data()[i + slots_read_ahead] * row_bytes);
-    return place.bundled_code(cells[row * row_bytes]);
-  };
-  const auto marked_code = [&](Slot row, Code otherwise) {
-    return codes_[row] == 0 ? otherwise : static_cast<Code>(codes_[row] - 1);
-  };
-  if (bundled && (!rows_.has_sparse() || (columns_ != nullptr && !marked_))) {
-    run(bundled_code);
-  } else if (columns_ == nullptr) {
-    run([&](Slot row, std::size_t) { return rows_.code(row, place, feature); });
-  } else if (bundled) {
-    run([&](Slot row, std::size_t i) {
-      __builtin_prefetch(codes_.data() + slots_.data()[i + slots_read_ahead]);
-      return marked_code(row, bundled_code(row, i));
-    });
-  } else {
-    run([&](Slot row, std::size_t) { return marked_code(row, place.common_code); });
-  }
-}
-
 // Stable: lefts go to `lefts` (which may be where they come from), rights to `rights`. Returns how
 // many went left.
 template <class Sums>
 std::size_t Grower<Sums>::partition_block(const Test& test, std::size_t begin, std::size_t end,
                                           Slot* lefts, Slot* rights) const {
   const CodeLayout::Place& place = rows_.layout.of(test.feature);
-  std::size_t n_left = 0, n_right = 0;
-  const auto run = [&](auto&& code_of) {
+  const Slot* slots = slots_.data();
+  const auto run = [&](auto&& goes_left) {
+    std::size_t n_left = 0, n_right = 0;
     for (std::size_t i = begin; i < end; ++i) {
-      const Slot row = slots_[i];
-      const bool left = test.left(code_of(row, i));
+      const Slot row = slots[i];
+      const bool left = goes_left(row, slots[i + slots_read_ahead]);
       lefts[n_left] = row;
       rights[n_right] = row;
       n_left += left;
       n_right += !left;
     }
+    return n_left;
   };
-  const std::size_t row_bytes = rows_.layout.row_bytes();
-  const std::uint8_t* cells = rows_.cells.data();
-  switch (place.kind) {
-    case CodeLayout::Kind::narrow:
-      run([&, cells = cells + place.position](Slot row, std::size_t i) {
-        __builtin_prefetch(cells + slots_.data()[i + slots_read_ahead] * row_bytes);
-        return Code{cells[row * row_bytes]};
-      });
-      break;
-    case CodeLayout::Kind::wide:
-      run([&](Slot row, std::size_t) { return rows_.wide_codes(row)[place.position]; });
-      break;
-    case CodeLayout::Kind::bundled:
-    case CodeLayout::Kind::sparse:
-    case CodeLayout::Kind::rare:
-      run_differing(place, test.feature, run);
-      break;
+  // Few rows are not worth a table of what goes left; nor is there one of two-byte codes, nor of a
+  // feature with cells kept apart of which there is no list.
+  const bool narrow = place.kind == CodeLayout::Kind::narrow;
+  const bool bundled = place.kind == CodeLayout::Kind::bundled;
+  const bool listed = narrow || columns_ != nullptr || !rows_.has_sparse();
+  const bool few = end - begin < 256 && (narrow || bundled);
+  if (place.kind == CodeLayout::Kind::wide || few || !listed)
+    return run([&](Slot row, Slot) { return test.left(rows_.code(row, place, test.feature)); });
+
+  const auto marked_left = [&](Slot row, bool otherwise) {
+    return codes_[row] == 0 ? otherwise : test.left(static_cast<Code>(codes_[row] - 1));
+  };
+  if (!narrow && !bundled) {
+    const bool commonly = test.left(place.common_code);
+    if (!marked_) return run([&](Slot, Slot) { return commonly; });
+    return run([&](Slot row, Slot) { return marked_left(row, commonly); });
   }
-  return n_left;
+  std::array<bool, 256> byte_left;
+  for (std::size_t byte = 0; byte < byte_left.size(); ++byte) {
+    const auto value = static_cast<std::uint8_t>(byte);
+    byte_left[byte] = test.left(bundled ? place.bundled_code(value) : Code{value});
+  }
+  const std::size_t row_bytes = rows_.layout.row_bytes();
+  const std::uint8_t* cells = rows_.cells.data() + place.position;
+  const auto cell_left = [&, cells](Slot row, Slot ahead) {
+    __builtin_prefetch(cells + ahead * row_bytes);
+    return byte_left[cells[row * row_bytes]];
+  };
+  if (!bundled || !marked_) return run(cell_left);
+  return run([&](Slot row, Slot ahead) {
+    __builtin_prefetch(codes_.data() + ahead);
+    return marked_left(row, cell_left(row, ahead));
+  });
 }
 
 template <class Sums>

@@ -58,8 +58,6 @@ class Grower {
   void count(const Contributions& contributions, Growth& growth);
   std::size_t partition(std::size_t begin, std::size_t end, const Test& test);
   std::size_t partition_slots(std::size_t begin, std::size_t end, const Test& test);
-  template <class Run>
-  void run_differing(const CodeLayout::Place& place, std::uint32_t feature, Run&& run) const;
   std::size_t partition_block(const Test& test, std::size_t begin, std::size_t end, Slot* lefts,
                               Slot* rights) const;
   void split_leaf(Tree& tree, NodeIndex parent, const Contributions& contributions);
