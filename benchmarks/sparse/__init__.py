@@ -3,5 +3,3 @@
 Each module is one part of ``python -m benchmarks sparse``: what it measures, the table that it
 prints, and the goals that its figures are held against.
 """
-
-COMMAND = "sparse"

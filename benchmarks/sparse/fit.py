@@ -9,8 +9,8 @@ from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
 from benchmarks.markdown import four_digits, in_bytes, in_percent, in_seconds, table
 from benchmarks.measure import measure as measure_fits
 from benchmarks.results import Record, Run
-from benchmarks.sparse import COMMAND
-from benchmarks.updates.part import Part, Plan
+from benchmarks.sparse.part import sparse_part
+from benchmarks.updates.part import Plan
 from benchmarks.updates.timing import quietness
 
 WIDEST = "news20_ngrams"  # 1.66 million columns: allowed a little more time
@@ -140,13 +140,4 @@ def _ratio(run: Run | None, name: str, measure: str) -> float | None:
     return run.ratio(name, OURS, measure, YARDSTICK) if run is not None else None
 
 
-PART = Part(
-    "fit",
-    data=DATA,
-    quick_data=(SHOWN,),
-    measure=measure,
-    tables=tables,
-    goals=goals,
-    peers=(LIBRARIES[YARDSTICK],),
-    command=COMMAND,
-)
+PART = sparse_part("fit", DATA, (SHOWN,), measure, tables, goals)

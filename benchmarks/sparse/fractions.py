@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import datasets
 from benchmarks.goal import Goal, fold
-from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
+from benchmarks.libraries import OURS
 from benchmarks.results import Record, Run
-from benchmarks.sparse import COMMAND
+from benchmarks.sparse.part import sparse_part
 from benchmarks.updates.fractions import SHARES, WAYS, measure_shares, tables
-from benchmarks.updates.part import Part, Plan
+from benchmarks.updates.part import Plan
 from benchmarks.updates.timing import times_faster
 
 WANTED = ("news20_ngrams", "reuters21578")
@@ -46,13 +46,4 @@ def _slower(run: Run | None, name: str) -> float | None:
     return min(known) if len(known) == len(WAYS) else None
 
 
-PART = Part(
-    "fractions",
-    data=(*WANTED, SHOWN),
-    quick_data=(SHOWN,),
-    measure=measure,
-    tables=tables,
-    goals=goals,
-    peers=(LIBRARIES[YARDSTICK],),
-    command=COMMAND,
-)
+PART = sparse_part("fractions", (*WANTED, SHOWN), (SHOWN,), measure, tables, goals)

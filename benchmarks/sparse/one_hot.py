@@ -13,8 +13,8 @@ from benchmarks.libraries import LIBRARIES, OURS, warm_up
 from benchmarks.markdown import four_digits, in_seconds, table
 from benchmarks.measure import log_loss
 from benchmarks.results import Record, Run
-from benchmarks.sparse import COMMAND
-from benchmarks.updates.part import Part, Plan
+from benchmarks.sparse.part import sparse_part
+from benchmarks.updates.part import Plan
 from benchmarks.updates.timing import new_model, timed
 from datasets import CODED
 
@@ -102,12 +102,4 @@ def goals(run: Run | None) -> list[Goal]:
     return [Goal("sparse: fit of one-hot columns to that of categories", LIMIT, values, times)]
 
 
-PART = Part(
-    "one-hot",
-    data=CODED,
-    quick_data=("adult",),
-    measure=measure,
-    tables=tables,
-    goals=goals,
-    command=COMMAND,
-)
+PART = sparse_part("one-hot", CODED, ("adult",), measure, tables, goals, peers=())

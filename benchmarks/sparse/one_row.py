@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import datasets
 from benchmarks.goal import Goal, fold
-from benchmarks.libraries import LIBRARIES, YARDSTICK
 from benchmarks.results import Record, Run
-from benchmarks.sparse import COMMAND
+from benchmarks.sparse.part import sparse_part
 from benchmarks.updates.one_row import QUICK_ROWS, measure_rows, slower, tables
-from benchmarks.updates.part import Part, Plan
+from benchmarks.updates.part import Plan
 
 ROWS = 20  # of each, removed and added one by one
 WANTED = ("news20_ngrams", "reuters21578")
@@ -27,13 +26,4 @@ def goals(run: Run | None) -> list[Goal]:
     return [Goal(what, LIMIT, {name: slower(run, name) for name in WANTED}, fold, least=True)]
 
 
-PART = Part(
-    "one-row",
-    data=(*WANTED, *SHOWN),
-    quick_data=("rcv1_sample",),
-    measure=measure,
-    tables=tables,
-    goals=goals,
-    peers=(LIBRARIES[YARDSTICK],),
-    command=COMMAND,
-)
+PART = sparse_part("one-row", (*WANTED, *SHOWN), ("rcv1_sample",), measure, tables, goals)

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 import datasets
 from benchmarks.goal import Goal, fold, points
-from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
+from benchmarks.libraries import OURS, YARDSTICK
 from benchmarks.markdown import in_percent, in_seconds, table
 from benchmarks.results import Record, Run
-from benchmarks.sparse import COMMAND
+from benchmarks.sparse.part import sparse_part
 from benchmarks.updates.learners import TOLERANT, Learner, Retrained, Untouched, Updated
-from benchmarks.updates.part import Part, Plan
+from benchmarks.updates.part import Plan
 from benchmarks.updates.stream import error_of, follow, seconds_of_steps, title_of
 from benchmarks.updates.timing import quietness
 
@@ -169,13 +169,4 @@ def _found(run: Run | None, *, by_default: bool) -> tuple[Record | None, Record 
     return None, None
 
 
-PART = Part(
-    "stream",
-    data=(DATA,),
-    quick_data=(DATA,),
-    measure=measure,
-    tables=tables,
-    goals=goals,
-    peers=(LIBRARIES[YARDSTICK],),
-    command=COMMAND,
-)
+PART = sparse_part("stream", (DATA,), (DATA,), measure, tables, goals)
