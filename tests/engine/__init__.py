@@ -1,1 +1,6 @@
 """Tests of the engine itself, through its bindings alone."""
+
+import pytest
+
+# Comparisons that stand outside of the tests tell as much as those in them when they fail.
+pytest.register_assert_rewrite(f"{__name__}.comparing")

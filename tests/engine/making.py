@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from graftboost._engine import BinMap, Forest, UpdateCounts
 
+from graftboost.report import COUNTS
+
 CLASSES = {"logistic": 2, "softmax": 3, "squared": 1}
+LOSSES = list(CLASSES)
 
 
 @dataclass(frozen=True)
@@ -121,3 +124,8 @@ def update_forest(
     return forest.update(
         *rows, removed, list(range(n_classes)), n_classes, rule, tolerance, places, 1
     )
+
+
+def counted(counts: UpdateCounts) -> tuple[int, ...]:
+    """All that an update counts, as a value that compares."""
+    return tuple(getattr(counts, name) for name in ("refitted", *COUNTS))

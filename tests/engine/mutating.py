@@ -1,20 +1,25 @@
-"""Files that are almost right: what a mutation of a good one may be."""
+"""Files that are almost right: what a mutation of a good one may be, and what is done with it."""
 
 from __future__ import annotations
 
 import json
 import struct
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from graftboost._engine import Forest
 
 from graftboost import container
+
+from .making import Data, update_forest
 
 ODD_NUMBERS = [
     *(0, 1, -1, 2, 3, 7, 127, 255, 256, 2**15, 2**16, 2**31 - 1, -(2**31), 2**32, 2**53, 2**62),
     *(2**63 - 1, -(2**63), 1e308, -1e308, 1e-308, 0.5, None, True, "", [], {}),
 ]
+REFUSALS = (ValueError, RuntimeError, TypeError, OverflowError, IndexError)
 
 
 class Mutator:
@@ -107,3 +112,14 @@ class Mutator:
         data[32 : 32 + self.header_size] = text
         struct.pack_into("<I", data, 12, zlib.crc32(text))
         return bytes(data)
+
+
+def change(forest: Forest, added: Data, seed: int, tolerance: float = 1.0) -> None:
+    """Do all that there is to do to a forest, be it sound or not."""
+    added = replace(added, ids=10**6 + np.arange(len(added.ids)))
+    removed = np.random.default_rng(seed).choice(forest.row_ids, 4, replace=False)
+    update_forest(forest, added, removed, tolerance=tolerance)
+    forest.refresh(1)
+    forest.splits(0)
+    forest.refit(1)
+    forest.check_state(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from .making import Data, fit_bins, fit_forest, make_data, trees
+from .making import LOSSES, Data, fit_bins, fit_forest, make_data, trees
 
 
 def model_of(data: Data, n_threads: int, **training: float) -> list[dict[str, list[object]]]:
@@ -13,7 +13,7 @@ def model_of(data: Data, n_threads: int, **training: float) -> list[dict[str, li
     return trees(fit_forest(data, bins, n_threads=n_threads, **training))
 
 
-@pytest.mark.parametrize("loss", ["logistic", "softmax", "squared"])
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("subsample", [1.0, 0.6])
 def test_order_of_rows(loss: str, weighted: bool, subsample: float) -> None:
@@ -22,7 +22,7 @@ def test_order_of_rows(loss: str, weighted: bool, subsample: float) -> None:
     assert model_of(data, 1, subsample=subsample) == model_of(shuffled, 1, subsample=subsample)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "softmax", "squared"])
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_number_of_threads(loss: str, weighted: bool) -> None:
     # Enough rows for the work inside a tree to be shared out.

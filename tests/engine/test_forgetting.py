@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from graftboost._engine import Forest
 
-from .making import Data, fit_forest, make_data, update_forest
+from .making import LOSSES, Data, fit_forest, make_data, update_forest
 
 ROW = 17
 
@@ -27,7 +27,7 @@ def remove(forest: Forest, data: Data, *ids: int, tolerance: float = 1.0) -> Non
 # --- in bytes -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", ["logistic", "softmax", "squared"])
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("tolerance", [0.0, 1e12])
 @pytest.mark.parametrize("others", [(), (3, 40, 118)])
 def test_bytes_of_a_model_show_no_removed_row(

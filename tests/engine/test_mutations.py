@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from graftboost import saving
 
-from .making import Data, fit_forest, make_data, update_forest
-from .mutating import Mutator
+from .making import Data, fit_forest, make_data
+from .mutating import REFUSALS, Mutator, change
 
 N_MUTATIONS = int(os.environ.get("GRAFTBOOST_MUTATIONS", "3000"))
 CASES = [("logistic", False), ("softmax", True), ("squared", True), ("logistic", True)]
@@ -39,14 +38,7 @@ def _use(content: bytes, data: Data, seed: int) -> bool:
         forest = saving.unpack_forest(content)
         forest.raw_scores(data.X, 1)
         forest.apply(data.X, 1)
-        ids = forest.row_ids
-        rng = np.random.default_rng(seed)
-        added = replace(data.take(np.arange(3)), ids=10**6 + np.arange(3))
-        update_forest(forest, added, rng.choice(ids, 4, replace=False))
-        forest.refresh(1)
-        forest.splits(0)
-        forest.refit(1)
-        forest.check_state(1)
-    except (ValueError, RuntimeError, TypeError, OverflowError, IndexError):
+        change(forest, data.take(np.arange(3)), seed)
+    except REFUSALS:
         return False
     return True

@@ -11,23 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graftboost import reference
-from graftboost.reference.trees import candidates
 
-from .making import CLASSES, Data, fit_bins, fit_forest, make_data, update_forest
-
-
-def reference_features(data: Data, **binning: Any) -> list[reference.Feature]:
-    return [
-        reference.Feature(n_categories=n)
-        if n
-        else reference.fit_feature(data.X[:, f].tolist(), f, **binning)
-        for f, n in enumerate(data.n_categories)
-    ]
+from .comparing import (
+    assert_same_splits,
+    assert_same_trees,
+    find_features,
+    fit_reference,
+    update_reference,
+)
+from .making import LOSSES, Data, fit_bins, fit_forest, make_data, update_forest
 
 
 def fit_both(data: Data, **training: Any) -> tuple[Forest, reference.Model]:
-    binning = {"max_bins": 64, "split_sample": 0.5, "seed": 0}
-    features = reference_features(data, **binning)
+    features = find_features(data)
     bins = fit_bins(data)
     for f, feature in enumerate(features):
         assert bins.edges(f).tolist() == list(feature.edges)
@@ -39,42 +35,11 @@ def fit_both(data: Data, **training: Any) -> tuple[Forest, reference.Model]:
         "l2_regularization": 0.1,
         **training,
     }
-    forest = fit_forest(data, bins, **wanted)
-    model = reference.fit(
-        data.X.tolist(),
-        data.y.tolist(),
-        None if data.weight is None else data.weight.tolist(),
-        loss=data.loss,
-        features=features,
-        row_ids=data.ids.tolist(),
-        n_classes=CLASSES[data.loss],
-        **wanted,
-    )
-    return forest, model
+    return fit_forest(data, bins, **wanted), fit_reference(data, features, wanted)
 
 
 def assert_same(forest: Forest, model: reference.Model, X: np.ndarray) -> None:
-    assert forest.base_scores.tolist() == model.base
-    assert forest.n_trees == len(model.trees)
-    for t, tree in enumerate(model.trees):
-        expected: dict[str, list[Any]] = {
-            "left": [node.left for node in tree.nodes],
-            "right": [node.right for node in tree.nodes],
-            "parent": [node.parent for node in tree.nodes],
-            "leaf": [node.leaf for node in tree.nodes],
-            "feature": [node.test.feature for node in tree.nodes],
-            "low": [node.test.low for node in tree.nodes],
-            "span": [node.test.span for node in tree.nodes],
-            "gain": [node.gain for node in tree.nodes],
-            "value": [node.value for node in tree.nodes],
-            "g": [node.sums.g for node in tree.nodes],
-            "h": [node.sums.h for node in tree.nodes],
-            "n": [node.sums.n for node in tree.nodes],
-        }
-        found = {name: values.tolist() for name, values in forest.tree(t).items()}
-        assert found == expected
-        gradients = dict(zip(forest.row_ids.tolist(), forest.recorded(t).tolist(), strict=True))
-        assert {i: gradients[i] for i in model.gradients[t]} == model.gradients[t]
+    assert_same_trees(forest, model)
     scores = forest.raw_scores(X, n_threads=1)
     assert scores.tolist() == [model.scores(row) for row in X.tolist()]
 
@@ -83,7 +48,7 @@ def assert_same_model(data: Data, **training: Any) -> None:
     assert_same(*fit_both(data, **training), data.X)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "softmax", "squared"])
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("categories", [False, True])
@@ -95,7 +60,7 @@ def test_every_kind_of_data(loss: str, weighted: bool, missing: bool, categories
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
-    loss=st.sampled_from(["logistic", "softmax", "squared"]),
+    loss=st.sampled_from(LOSSES),
     weighted=st.booleans(),
     missing=st.booleans(),
     categories=st.booleans(),
@@ -146,7 +111,7 @@ def test_any_settings(
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
-    loss=st.sampled_from(["logistic", "softmax", "squared"]),
+    loss=st.sampled_from(LOSSES),
     weighted=st.booleans(),
     missing=st.booleans(),
     categories=st.booleans(),
@@ -205,10 +170,7 @@ def test_updates(
         counts = update_forest(forest, into, out, *how)
         if counts.refitted:  # the reference has no opinion on what is cheaper
             return
-        weights = [None] * len(into.ids) if into.weight is None else into.weight.tolist()
-        rows = zip(into.ids.tolist(), into.X.tolist(), into.y.tolist(), weights, strict=True)
-        added = {i: (x, y, w) for i, x, y, w in rows}
-        retrained = reference.update(model, added, out.tolist(), reference.ToleranceRule(*how))
+        retrained = update_reference(model, into, out, reference.ToleranceRule(*how))
         assert retrained == counts.nodes_retrained
         if refreshes:
             forest.refresh(n_threads=2)
@@ -223,7 +185,7 @@ def test_updates(
 @settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
-    loss=st.sampled_from(list(CLASSES)),
+    loss=st.sampled_from(LOSSES),
     weighted=st.booleans(),
     categories=st.booleans(),
     subsample=st.sampled_from([1.0, 0.7]),
@@ -235,30 +197,10 @@ def test_split_places(
     data = make_data(seed, loss, weighted=weighted, missing=True, categories=categories)
     forest, model = fit_both(data, n_estimators=2, subsample=subsample)
     gone = data.ids[: len(data.ids) // 6]
-    update_forest(forest, data.take(np.arange(0)), gone, "regret", np.inf)
-    reference.update(model, {}, gone.tolist(), reference.ToleranceRule("regret", np.inf))
-    codes = {row_id: row.codes for row_id, row in model.rows.items()}
-    for t, tree in enumerate(model.trees):
-        found, recorded = forest.splits(t), model.recorded(t)
-        assert found["node"].tolist() == [i for i, node in enumerate(tree.nodes) if node.left >= 0]
-        for s, i in enumerate(found["node"]):
-            node = tree.nodes[i]
-            left = tree.nodes[node.left].sums
-            present = model.settings.gain(node.sums, model.settings.score(node.sums, left))
-            worth = [
-                (test, model.settings.gain(node.sums, score))
-                for score, test in candidates(model.settings, node.rows, codes, recorded)
-            ]
-            own = [gain for test, gain in worth if test.feature == node.test.feature]
-            assert found["gain"][s] == present
-            assert found["n_better"][s] == sum(gain > present for _, gain in worth)
-            others = (gain for test, gain in worth if test.feature != node.test.feature)
-            assert found["other_gain"][s] == max(others, default=-np.inf)
-            assert found["next_gain"][s] == max((g for g in own if g != present), default=-np.inf)
-            assert (found["left_rows"][s], found["right_rows"][s]) == (
-                left.n,
-                tree.nodes[node.right].sums.n,
-            )
+    nothing = data.take(np.arange(0))
+    update_forest(forest, nothing, gone, "regret", np.inf)
+    update_reference(model, nothing, gone, reference.ToleranceRule("regret", np.inf))
+    assert_same_splits(forest, model)
 
 
 @settings(max_examples=200, deadline=None)

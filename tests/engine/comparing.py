@@ -1,0 +1,100 @@
+"""The engine beside the plain Python reference: both learn the same rows, and are compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from graftboost._engine import Forest
+
+from graftboost import reference
+from graftboost.reference.trees import candidates
+
+from .making import CLASSES, Data
+
+
+def find_features(data: Data, **changes: Any) -> list[reference.Feature]:
+    """Features that are cut as `fit_bins` cuts them."""
+    binning: dict[str, Any] = {"max_bins": 64, "split_sample": 0.5, "seed": 0, **changes}
+    return [
+        reference.Feature(n_categories=n)
+        if n
+        else reference.fit_feature(data.X[:, f].tolist(), f, **binning)
+        for f, n in enumerate(data.n_categories)
+    ]
+
+
+def fit_reference(
+    data: Data, features: list[reference.Feature], training: dict[str, Any]
+) -> reference.Model:
+    """The model that `fit_forest` fits."""
+    return reference.fit(
+        data.X.tolist(),
+        data.y.tolist(),
+        None if data.weight is None else data.weight.tolist(),
+        loss=data.loss,
+        features=features,
+        row_ids=data.ids.tolist(),
+        n_classes=CLASSES[data.loss],
+        **training,
+    )
+
+
+def update_reference(
+    model: reference.Model, added: Data, removed: np.ndarray, rule: reference.ToleranceRule
+) -> int:
+    """Add and remove rows; returns how many nodes were retrained."""
+    weights = [None] * len(added.ids) if added.weight is None else added.weight.tolist()
+    rows = zip(added.ids.tolist(), added.X.tolist(), added.y.tolist(), weights, strict=True)
+    return reference.update(model, {i: (x, y, w) for i, x, y, w in rows}, removed.tolist(), rule)
+
+
+def assert_same_trees(forest: Forest, model: reference.Model) -> None:
+    """Compare every node and every recorded gradient."""
+    assert forest.base_scores.tolist() == model.base
+    assert forest.n_trees == len(model.trees)
+    for t, tree in enumerate(model.trees):
+        expected: dict[str, list[Any]] = {
+            "left": [node.left for node in tree.nodes],
+            "right": [node.right for node in tree.nodes],
+            "parent": [node.parent for node in tree.nodes],
+            "leaf": [node.leaf for node in tree.nodes],
+            "feature": [node.test.feature for node in tree.nodes],
+            "low": [node.test.low for node in tree.nodes],
+            "span": [node.test.span for node in tree.nodes],
+            "gain": [node.gain for node in tree.nodes],
+            "value": [node.value for node in tree.nodes],
+            "g": [node.sums.g for node in tree.nodes],
+            "h": [node.sums.h for node in tree.nodes],
+            "n": [node.sums.n for node in tree.nodes],
+        }
+        found = {name: values.tolist() for name, values in forest.tree(t).items()}
+        assert found == expected
+        gradients = dict(zip(forest.row_ids.tolist(), forest.recorded(t).tolist(), strict=True))
+        assert {i: gradients[i] for i in model.gradients[t]} == model.gradients[t]
+
+
+def assert_same_splits(forest: Forest, model: reference.Model) -> None:
+    """Compare where each split stands among its candidates, which are counted one by one."""
+    codes = {row_id: row.codes for row_id, row in model.rows.items()}
+    for t, tree in enumerate(model.trees):
+        found, recorded = forest.splits(t), model.recorded(t)
+        assert found["node"].tolist() == [i for i, node in enumerate(tree.nodes) if node.left >= 0]
+        for s, i in enumerate(found["node"]):
+            node = tree.nodes[i]
+            left = tree.nodes[node.left].sums
+            present = model.settings.gain(node.sums, model.settings.score(node.sums, left))
+            worth = [
+                (test, model.settings.gain(node.sums, score))
+                for score, test in candidates(model.settings, node.rows, codes, recorded)
+            ]
+            own = [gain for test, gain in worth if test.feature == node.test.feature]
+            assert found["gain"][s] == present
+            assert found["n_better"][s] == sum(gain > present for _, gain in worth)
+            others = (gain for test, gain in worth if test.feature != node.test.feature)
+            assert found["other_gain"][s] == max(others, default=-np.inf)
+            assert found["next_gain"][s] == max((g for g in own if g != present), default=-np.inf)
+            assert (found["left_rows"][s], found["right_rows"][s]) == (
+                left.n,
+                tree.nodes[node.right].sums.n,
+            )

@@ -1,0 +1,68 @@
+"""No sparse table and no file, however odd, makes the engine read or write where it should not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from graftboost._engine import SparseTable
+
+from graftboost import saving
+
+from .making import LOSSES, Data, fit_bins, fit_forest, update_forest
+from .mutating import REFUSALS, Mutator, change
+from .sparse_tables import TRAINING, make_data, sparse
+
+
+@pytest.mark.parametrize(
+    ("begin", "columns"),
+    [
+        ([0, 2, 1, 3], [0, 1, 2]),
+        ([0, 1, 2, 9], [0, 1, 2]),
+        ([1, 1, 2, 3], [0, 1, 2]),
+        ([-1, 1, 2, 3], [0, 1, 2]),
+        ([0, 1, 2, 3], [0, 7, 2]),
+        ([0, 1, 2, 3], [0, -1, 2]),
+        ([0, 3, 3, 3], [0, 2, 1]),
+        ([0, 3, 3, 3], [0, 1, 1]),
+    ],
+)
+def test_tables_that_are_not_sound_are_refused(begin: list[int], columns: list[int]) -> None:
+    forest = fit_forest(make_data(0, "squared", n_rows=50, n_columns=3))
+
+    def score() -> None:
+        table = SparseTable(
+            np.array(begin, dtype=np.int64), np.array(columns, dtype=np.int32), np.ones(3), 3
+        )
+        forest.raw_scores(table, n_threads=1)
+
+    with pytest.raises((ValueError, IndexError)):
+        score()
+
+
+@pytest.mark.parametrize(("n_columns", "weighted"), [(12, False), (20, True), (300, False)])
+def test_mutations(n_columns: int, weighted: bool) -> None:
+    loss = LOSSES[n_columns % 3]
+    data = make_data(
+        3, loss, n_rows=70, n_columns=n_columns, weighted=weighted, missing=True, busy=0.2
+    )
+    held = data.take(np.arange(55))
+    bins = fit_bins(sparse(held), rare_below=4)
+    training = {**TRAINING, "max_leaf_nodes": 5, "min_samples_leaf": 4}
+    forest = fit_forest(sparse(held), bins, **training)
+    update_forest(forest, sparse(data.take(np.arange(55, 66))), held.ids[:2], tolerance=1e9)
+    mutate = Mutator(saving.pack_forest(forest))
+    n_refused = sum(not _use(mutate(seed), data, seed) for seed in range(400))
+    assert 120 < n_refused < 400
+
+
+def _use(content: bytes, data: Data, seed: int) -> bool:
+    """Do all that there is to do with a model, if it is one."""
+    try:
+        forest = saving.unpack_forest(content)
+        forest.raw_scores(sparse(data).X, 1)
+        forest.apply(data.X, 1)
+        forest.held_rows(forest.row_ids[:5].copy())
+        change(forest, sparse(data.take(np.arange(3))), seed, tolerance=0.3)
+    except REFUSALS:
+        return False
+    return True

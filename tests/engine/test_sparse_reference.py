@@ -1,0 +1,246 @@
+"""Forests of sparse tables and the plain Python reference give the same model, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graftboost import reference
+from graftboost.sparse import for_engine
+
+from .comparing import (
+    assert_same_splits,
+    assert_same_trees,
+    find_features,
+    fit_reference,
+    update_reference,
+)
+from .making import LOSSES, Data, counted, fit_bins, fit_forest, update_forest
+from .sparse_tables import RULES, TRAINING, make_data, sparse
+
+STEPS = st.tuples(
+    st.sampled_from(["any", "any", "flood", "drain"]),
+    st.integers(0, 12),
+    st.integers(0, 12),
+    RULES,
+    st.sampled_from([False, False, True]),
+)
+
+
+def follow_reference(
+    everything: Data, n_fitted: int, steps: list[Any], seed: int, **changes: Any
+) -> None:
+    """Fit and update a sparse forest, a dense one, one without memory, and the reference."""
+    training = {**TRAINING, **changes}
+    rare_below = training["min_samples_leaf"]
+    held = everything.take(np.arange(n_fitted))
+    features = find_features(held, rare_below=rare_below)
+    bins = fit_bins(sparse(held), rare_below=rare_below)
+    for f, feature in enumerate(features):
+        assert bins.edges(f).tolist() == list(feature.edges)
+    from_dense = fit_bins(held, rare_below=rare_below)
+    forests = {
+        "sparse": fit_forest(sparse(held), bins, **training),
+        "dense": fit_forest(held, from_dense, **training),
+        "no memory": fit_forest(sparse(held), bins, stats_memory=0, **training),
+        "dense, no memory": fit_forest(held, from_dense, stats_memory=0, **training),
+    }
+    model = fit_reference(held, features, training)
+    rows_now = set(held.ids.tolist())
+    assert_same_trees(forests["sparse"], model)
+    places = {i: place for place, i in enumerate(everything.ids.tolist())}
+    rng = np.random.default_rng(seed)
+    for kind, n_out, n_in, (rule_name, tolerance), refreshes in steps:
+        inside = np.array(sorted(rows_now), dtype=np.int64)
+        outside = np.array(sorted(set(places) - rows_now), dtype=np.int64)
+        if kind != "any":
+            # Only rows that have something in one column come, or go.
+            column = everything.X[:, rng.integers(everything.X.shape[1])]
+            has = np.array([column[places[i]] != 0 for i in inside], dtype=bool)
+            inside = inside[has] if kind == "drain" else inside[:0]
+            has = np.array([column[places[i]] != 0 for i in outside], dtype=bool)
+            outside = outside[has] if kind == "flood" else outside[:0]
+        out = rng.permutation(inside)[: min(n_out, len(rows_now) - 20)]
+        into = everything.take(
+            np.array([places[i] for i in rng.permutation(outside)[:n_in]], dtype=np.intp)
+        )
+        if not len(out) and not len(into.ids):
+            continue
+        how = (rule_name, tolerance, max(1, int(np.ceil(min(32 * tolerance, 1e9)))))
+        found = {}
+        for name, forest in forests.items():
+            is_sparse = name in ("sparse", "no memory")
+            counts = update_forest(forest, sparse(into) if is_sparse else into, out, *how)
+            found[name] = counted(counts)
+            forest.check_state(n_threads=1)
+        assert len(set(found.values())) == 1, found
+        rows_now = rows_now - set(out.tolist()) | set(into.ids.tolist())
+        if counts.refitted:  # the reference has no opinion on what is cheaper
+            order = [places[i] for i in forests["sparse"].row_ids.tolist()]
+            model = fit_reference(everything.take(np.array(order)), features, training)
+        else:
+            retrained = update_reference(model, into, out, reference.ToleranceRule(*how))
+            assert retrained == counts.nodes_retrained
+        if refreshes:
+            for forest in forests.values():
+                forest.refresh(n_threads=1)
+            reference.refresh(model)
+        for forest in forests.values():
+            assert_same_trees(forest, model)
+            forest.check_state(n_threads=1)
+    expected = [model.scores(x) for x in everything.X.tolist()]
+    assert forests["sparse"].raw_scores(sparse(everything).X, n_threads=1).tolist() == expected
+    assert forests["sparse"].raw_scores(everything.X, n_threads=1).tolist() == expected
+    assert forests["dense"].raw_scores(sparse(everything).X, n_threads=1).tolist() == expected
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    loss=st.sampled_from(LOSSES),
+    weighted=st.booleans(),
+    missing=st.booleans(),
+    categories=st.booleans(),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    n_columns=st.integers(3, 20),
+    max_leaf_nodes=st.integers(2, 8),
+    min_samples_leaf=st.integers(1, 9),
+    subsample=st.sampled_from([1.0, 0.7]),
+    steps=st.lists(STEPS, min_size=1, max_size=4),
+)
+def test_updates_are_those_of_the_reference(
+    seed: int,
+    loss: str,
+    weighted: bool,
+    missing: bool,
+    categories: bool,
+    dtype: Any,
+    n_columns: int,
+    max_leaf_nodes: int,
+    min_samples_leaf: int,
+    subsample: float,
+    steps: list[Any],
+) -> None:
+    data = make_data(
+        seed,
+        loss,
+        n_rows=110,
+        n_columns=n_columns,
+        weighted=weighted,
+        missing=missing,
+        categories=categories,
+        dtype=dtype,
+    )
+    follow_reference(
+        data,
+        75,
+        steps,
+        seed,
+        max_leaf_nodes=max_leaf_nodes,
+        min_samples_leaf=min_samples_leaf,
+        subsample=subsample,
+    )
+
+
+@pytest.mark.parametrize("n_columns", [257, 300, 520])
+@pytest.mark.parametrize("how", ["regret", "rank"])
+def test_many_columns_and_the_reference(n_columns: int, how: str) -> None:
+    """More columns than are watched one by one."""
+    loss = LOSSES[n_columns % 3]
+    data = make_data(n_columns, loss, n_rows=80, n_columns=n_columns, missing=True, busy=0.05)
+    tolerances = [0.1, 1.2, 30.0] if how == "regret" else [0.0, 0.1, 1.0]
+    steps = [
+        ("any", 2, 2, (how, tolerances[0]), False),
+        ("flood", 0, 8, (how, tolerances[1]), False),
+        ("any", 3, 0, (how, tolerances[2]), False),
+        ("drain", 8, 0, (how, tolerances[1]), False),
+    ]
+    follow_reference(
+        data,
+        55,
+        steps,
+        n_columns,
+        max_leaf_nodes=4,
+        n_estimators=1 if loss == "softmax" else 2,
+    )
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    loss=st.sampled_from(LOSSES),
+    weighted=st.booleans(),
+    missing=st.booleans(),
+    rare_below=st.integers(1, 12),
+)
+def test_splits_stand_among_their_candidates_as_in_the_reference(
+    seed: int, loss: str, weighted: bool, missing: bool, rare_below: int
+) -> None:
+    data = make_data(
+        seed, loss, n_rows=100, n_columns=25, weighted=weighted, missing=missing, busy=0.2
+    )
+    training = {**TRAINING, "min_samples_leaf": rare_below}
+    held = data.take(np.arange(80))
+    bins = fit_bins(sparse(held), rare_below=rare_below)
+    forest = fit_forest(sparse(held), bins, **training)
+    model = fit_reference(held, find_features(held, rare_below=rare_below), training)
+    into, out = data.take(np.arange(80, 90)), held.ids[:8]
+    counts = update_forest(forest, sparse(into), out, "regret", np.inf)
+    if counts.refitted:
+        return
+    update_reference(model, into, out, reference.ToleranceRule("regret", np.inf))
+    assert_same_splits(forest, model)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    column=st.lists(
+        st.one_of(
+            st.just(0.0),
+            st.just(0.0),
+            st.just(-0.0),
+            st.sampled_from([1.0, -1.0, 0.5, np.nan, 5e-324, -5e-324]),
+            st.floats(allow_nan=True, allow_infinity=False),
+        ),
+        min_size=1,
+        max_size=80,
+    ),
+    stored=st.booleans(),
+    max_bins=st.integers(2, 40),
+    split_sample=st.sampled_from([0.1, 0.5, 1.0]),
+    width=st.booleans(),
+    rare_below=st.integers(0, 20),
+)
+def test_bins_are_those_of_the_reference(
+    column: list[float],
+    stored: bool,
+    max_bins: int,
+    split_sample: float,
+    width: bool,
+    rare_below: int,
+) -> None:
+    values = np.array(column)[:, None]
+    table = scipy.sparse.csr_array(values)
+    if stored:  # zeros and all
+        rows, columns = np.indices(values.shape)
+        table = scipy.sparse.csr_array((values.ravel(), (rows.ravel(), columns.ravel())))
+    options: dict[str, Any] = {
+        "max_bins": max_bins,
+        "split_sample": split_sample,
+        "width": width,
+        "seed": 0,
+        "rare_below": rare_below,
+    }
+    feature = reference.fit_feature(column, 0, **options)
+    ids = np.arange(len(column))
+    for X in (values, for_engine(table)):
+        bins = fit_bins(Data(X, ids.astype(float), None, ids, (0,), "squared"), **options)
+        assert bins.edges(0).tolist() == list(feature.edges)
+        assert bins.cut.tolist() == ([] if feature is reference.bins.RARE else [0])
+        for other in (values, for_engine(table)):
+            assert bins.encode(other)[:, 0].tolist() == [feature.code(v) for v in column]
