@@ -14,16 +14,17 @@ import datasets
 from benchmarks.__main__ import PAGE, main
 from benchmarks.goal import Goal, fold
 from benchmarks.goals import goals
-from benchmarks.libraries import OURS, YARDSTICK, Library
+from benchmarks.libraries import OURS, YARDSTICK
 from benchmarks.report import SECTIONS, as_markdown
-from benchmarks.results import Record, Run, load_runs, new_run
-from benchmarks.settings import Settings
+from benchmarks.results import Record, load_runs
 from benchmarks.updates import learners, one_row, rows, sizes, stream
 from benchmarks.updates.forgetting import pooled
 from benchmarks.updates.part import Part, Plan
 from benchmarks.updates.parts import PARTS, PARTS_BY_KIND
 from benchmarks.updates.timing import copy_of, new_model
 from datasets import Task
+
+from .making import Prior, make_plan, make_run, publish_all
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -51,49 +52,11 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-class _Prior(Library):
-    """Stands in for the yardstick: always answers with the most frequent class."""
-
-    name = title = YARDSTICK
-    module = distribution = "json"
-
-    def model(self, task: Task, settings: Settings) -> Any:
-        from sklearn.dummy import DummyClassifier
-
-        return DummyClassifier()
-
-
-def _plan(*peers: Library, **changes: Any) -> Plan:
-    settings = Settings(iterations=10, threads=1)
-    return replace(Plan(settings, peers, 2, lambda line: None, quick=True, draws=(2, 1)), **changes)
-
-
-def _run_of(part: Part, *records: Record) -> Run:
-    run = new_run(part.kind, "python -m benchmarks updates", [], Settings(), 2)
-    run.records += records
-    return run
-
-
 def test_all_parts_from_the_command_line_to_the_page(
     data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    output, page = tmp_path / "out", tmp_path / "page.md"
-    call = ["updates", "--quick", "--libraries", "graftboost", "--threads", "1"]
-    assert main([*call, "--output", str(output)]) == 0
-    printed = capsys.readouterr().out
-    for kind in PARTS_BY_KIND:
-        assert (output / f"{kind}.md").read_text().strip() in printed
-        stored = json.loads((output / f"{kind}.json").read_text())
-        assert {record["failure"] for record in stored["records"]} == {None}
-    names = ["goals", *PARTS_BY_KIND]
-    page.write_text(
-        "".join(f"<!-- benchmarks: {name} -->\nas it was\n<!-- end -->\n" for name in names)
-    )
-    assert main(["report", "--output", str(output), "--page", str(page)]) == 0
-    text = page.read_text()
-    assert "as it was" not in text
+    text = publish_all("updates", PARTS_BY_KIND, tmp_path, capsys)
     assert "forgetting" in text
-    assert str(tmp_path) not in text
 
 
 def test_the_page_has_a_place_for_every_section() -> None:
@@ -146,13 +109,13 @@ def test_goal_with_a_least_value() -> None:
 
 
 def test_yardstick_is_the_best_retrain_over_the_median_update(data_folder: Path) -> None:
-    records = one_row.measure("adult", _plan(_Prior()))
+    records = one_row.measure("adult", make_plan(Prior()))
     ours, theirs = records
     assert len(ours.samples["remove_seconds"]) == len(ours.samples["add_seconds"]) == 5
     assert len(theirs.samples["fit_seconds"]) == 2
     ours.samples = {"remove_seconds": [0.001, 0.002, 9], "add_seconds": [0.004], "refits": [0]}
     theirs.samples = {"fit_seconds": [0.4, 0.2]}
-    run = _run_of(one_row.PART, *records)
+    run = make_run(one_row.PART, *records)
     verdict = one_row.goals(run)[0].verdict()  # of removing and adding, the slower one
     assert verdict == "no: 50x (adult), on 1 of 5 data sets"
     assert "| 0.2 s | **100x** (2 ms) | **50x** (4 ms) | 0 |" in as_markdown(run)
@@ -177,7 +140,7 @@ def test_doing_nothing_forgets_nothing() -> None:
 
 def test_copies_have_their_first_update_behind_them(data_folder: Path) -> None:
     data = datasets.load("adult")
-    model = new_model(_plan()).fit(data.X_train, data.y_train)
+    model = new_model(make_plan()).fit(data.X_train, data.y_train)
     copied = copy_of(model, 7, tolerance=0.25)
     assert (model.n_rows_ - 1, 0.25) == (copied.n_rows_, copied.tolerance)
     assert 7 in model.row_ids_
@@ -200,17 +163,17 @@ def test_sizes_speak_for_a_goal_only_when_all_are_there() -> None:
         )
         for share in sizes.SHARES
     ]
-    (whole,) = sizes.goals(_run_of(sizes.PART, *records))
+    (whole,) = sizes.goals(make_run(sizes.PART, *records))
     assert whole.verdict() == "no: 1.20 (adult), on 1 of 5 data sets"
-    (part,) = sizes.goals(_run_of(sizes.PART, *records[:3]))
+    (part,) = sizes.goals(make_run(sizes.PART, *records[:3]))
     assert part.verdict() == "not measured"
     assert "| adult | remove | regret 1 | **0.10** (0.1 s) |" in sizes.tables(
-        _run_of(sizes.PART, *records)
+        make_run(sizes.PART, *records)
     )
 
 
 def test_rows_of_a_quick_run_are_not_held_against_the_goal(data_folder: Path) -> None:
-    run = _run_of(rows.PART, *rows.measure("flights_3m", _plan()))
+    run = make_run(rows.PART, *rows.measure("flights_3m", make_plan()))
     assert "Many rows to few" in rows.tables(run)
     assert [goal.measured for goal in rows.goals(run)] == [None]
     for record, n_rows in zip(run.records, rows.FEW_AND_MANY, strict=True):
@@ -227,7 +190,7 @@ def test_window_slides_over_the_stream(data_folder: Path, monkeypatch: pytest.Mo
         return models[-1]
 
     monkeypatch.setattr(learners, "new_model", keep)
-    ours, by_default, untouched, theirs = stream.measure("electricity", _plan(_Prior()))
+    ours, by_default, untouched, theirs = stream.measure("electricity", make_plan(Prior()))
     last = stream.QUICK_WINDOW + stream.QUICK_STEPS * stream.STEP
     held = np.sort(models[0].row_ids_)
     assert untouched.case["untouched"]
@@ -239,7 +202,7 @@ def test_window_slides_over_the_stream(data_folder: Path, monkeypatch: pytest.Mo
         assert len(record.samples["learn_seconds"]) == stream.QUICK_STEPS + 1
         assert len(record.samples["error"]) == stream.QUICK_STEPS
     assert len(theirs.samples["fit_seconds"]) == stream.QUICK_STEPS + 1
-    above, faster, above_river = stream.goals(_run_of(stream.PART, ours, theirs))
+    above, faster, above_river = stream.goals(make_run(stream.PART, ours, theirs))
     assert above.measured is not None
     assert above.measured < 0
     assert faster.measured is not None
@@ -250,16 +213,16 @@ def test_a_slow_moment_of_the_yardstick_does_not_speak_for_us() -> None:
     ours = Record("electricity", OURS, {"learn_seconds": [9.0, 1.0, 1.0, 2.0], "error": [0.2]})
     ours.case["tolerance"] = stream.TOLERANT
     theirs = Record("electricity", YARDSTICK, {"learn_seconds": [9.0, 4.0, 4.0, 99.0]})
-    _, faster, _ = stream.goals(_run_of(stream.PART, ours, theirs))
+    _, faster, _ = stream.goals(make_run(stream.PART, ours, theirs))
     assert faster.measured == 3.0  # three steps of 4 seconds, over 4 seconds
 
 
 def test_river_follows_the_stream_too(data_folder: Path) -> None:
     pytest.importorskip("river")
-    ours, *_, river = stream.measure("electricity", _plan(stream.RIVER))
+    ours, *_, river = stream.measure("electricity", make_plan(stream.RIVER))
     assert (ours.library, river.library) == (OURS, "river")
     assert sum(river.samples["error"]) / stream.QUICK_STEPS < 0.4
-    assert "| river |" in stream.tables(_run_of(stream.PART, ours, river))
+    assert "| river |" in stream.tables(make_run(stream.PART, ours, river))
 
 
 def test_a_library_that_is_not_there_is_skipped_by_name(
@@ -284,8 +247,8 @@ def test_what_fails_is_told_and_the_rest_goes_on(data_folder: Path) -> None:
         raise ValueError("no such thing")
 
     part = replace(PARTS["drift"], measure=fail)
-    records = part.records("adult", _plan())
-    run = _run_of(part, *records)
+    records = part.records("adult", make_plan())
+    run = make_run(part, *records)
     assert "adult failed: ValueError: no such thing." in as_markdown(run)
     assert {goal.verdict() for goal in part.goals(run)} == {"not measured"}
 
@@ -298,7 +261,7 @@ def test_a_part_that_was_not_measured_has_its_goals_all_the_same(part: Part) -> 
 
 
 def test_runs_saved_before_there_were_cases_still_load(tmp_path: Path) -> None:
-    run = _run_of(PARTS["drift"], Record("adult", OURS))
+    run = make_run(PARTS["drift"], Record("adult", OURS))
     path = run.save(tmp_path)
     stored = json.loads(path.read_text())
     del stored["records"][0]["case"]

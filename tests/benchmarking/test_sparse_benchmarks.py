@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +14,15 @@ from scipy import sparse as sp
 import datasets
 from benchmarks import memory
 from benchmarks.__main__ import main
-from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK, Library
+from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
 from benchmarks.report import SECTIONS, as_markdown
-from benchmarks.results import Record, Run, load_runs, new_run
+from benchmarks.results import Record, load_runs
 from benchmarks.settings import Settings
 from benchmarks.sparse import fit, fractions, one_hot, one_row, stream
 from benchmarks.sparse.parts import PARTS, PARTS_BY_KIND
-from benchmarks.updates.part import Part, Plan
-from datasets import DataNotFoundError, Task
+from datasets import DataNotFoundError
+
+from .making import Prior, make_plan, make_run, publish_all
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -61,29 +61,6 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     frame.drop(columns="split").assign(delay=0).to_parquet(folder / "flights_3m.parquet")
     monkeypatch.setenv(datasets.FOLDER_VARIABLE, str(folder))
     return folder
-
-
-class _Prior(Library):
-    """Stands in for the yardstick: always answers with the shares of the classes."""
-
-    name = title = YARDSTICK
-    module = distribution = "json"
-
-    def model(self, task: Task, settings: Settings) -> Any:
-        from sklearn.dummy import DummyClassifier
-
-        return DummyClassifier()
-
-
-def _plan(*peers: Library, **changes: Any) -> Plan:
-    settings = Settings(iterations=8, threads=1)
-    return replace(Plan(settings, peers, 2, lambda line: None, quick=True, draws=(2, 1)), **changes)
-
-
-def _run_of(part: Part, *records: Record) -> Run:
-    run = new_run(part.kind, "python -m benchmarks sparse", [], Settings(), 2)
-    run.records += records
-    return run
 
 
 @pytest.fixture
@@ -143,23 +120,8 @@ class TestData:
 def test_all_parts_from_the_command_line_to_the_page(
     data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    output, page = tmp_path / "out", tmp_path / "page.md"
-    call = ["sparse", "--quick", "--libraries", "graftboost", "--threads", "1"]
-    assert main([*call, "--output", str(output)]) == 0
-    printed = capsys.readouterr().out
-    for kind in PARTS_BY_KIND:
-        assert (output / f"{kind}.md").read_text().strip() in printed
-        stored = json.loads((output / f"{kind}.json").read_text())
-        assert {record["failure"] for record in stored["records"]} == {None}
-    names = ["goals", *PARTS_BY_KIND]
-    page.write_text(
-        "".join(f"<!-- benchmarks: {name} -->\nas it was\n<!-- end -->\n" for name in names)
-    )
-    assert main(["report", "--output", str(output), "--page", str(page)]) == 0
-    text = page.read_text()
-    assert "as it was" not in text
+    text = publish_all("sparse", PARTS_BY_KIND, tmp_path, capsys)
     assert "python -m benchmarks sparse --libraries graftboost --threads 1 --quick" in text
-    assert str(tmp_path) not in text
 
 
 def test_a_page_keeps_what_was_not_measured(tmp_path: Path) -> None:
@@ -212,13 +174,13 @@ def test_one_part_of_one_data_set(data_folder: Path, tmp_path: Path) -> None:
 
 
 def test_fits_stand_beside_the_yardstick(data_folder: Path, without_processes: None) -> None:
-    ours, theirs = fit.measure("reuters21578", _plan(_Prior()))
+    ours, theirs = fit.measure("reuters21578", make_plan(Prior()))
     assert (ours.case["rows"], ours.case["columns"]) == (200, N_COLUMNS)
     assert len(ours.samples["fit_seconds"]) == len(theirs.samples["fit_seconds"]) == 2
     assert ours.samples["log_loss"] < theirs.samples["log_loss"]
     ours.samples.update(fit_seconds=[1.3, 0.6], log_loss=[0.3])
     theirs.samples.update(fit_seconds=[0.5, 0.7], log_loss=[0.25])
-    run = _run_of(fit.PART, ours, theirs)
+    run = make_run(fit.PART, ours, theirs)
     verdicts = {goal.what: goal.verdict() for goal in fit.goals(run)}
     assert (
         verdicts["sparse: fit time to LightGBM's"]
@@ -240,32 +202,32 @@ def test_memory_of_a_sparse_fit_and_an_update(data_folder: Path) -> None:
         record.samples[f"{what}_bytes"][0] for what in ("peak", "process", "updated")
     )
     assert peak < process <= updated
-    run = _run_of(fit.PART, Record("news20_ngrams", OURS, {"updated_bytes": [6.5e9]}))
+    run = make_run(fit.PART, Record("news20_ngrams", OURS, {"updated_bytes": [6.5e9]}))
     assert fit.goals(run)[-1].verdict() == "no: 6.50 GB"
     (late,) = memory.measure_peaks(data, [LIBRARIES[OURS]], settings, lambda line: None, 0.01)
     assert late.failure == "not done in 0 s"
 
 
 def test_one_model_goes_through_all_rows(data_folder: Path) -> None:
-    ours, theirs = one_row.measure("reuters21578", _plan(_Prior()))
+    ours, theirs = one_row.measure("reuters21578", make_plan(Prior()))
     assert len(ours.samples["remove_seconds"]) == len(ours.samples["add_seconds"]) == 5
     ours.samples.update(remove_seconds=[0.001], add_seconds=[0.004])
     theirs.samples["fit_seconds"] = [0.4, 0.2]
-    run = _run_of(one_row.PART, ours, theirs)
+    run = make_run(one_row.PART, ours, theirs)
     (goal,) = one_row.goals(run)
     assert goal.verdict() == "yes: 50x (reuters21578), on 1 of 2 data sets"
     assert "**200x** (1 ms) | **50x** (4 ms)" in as_markdown(run)
 
 
 def test_of_removing_and_adding_the_slower_counts(data_folder: Path) -> None:
-    *ours, theirs = fractions.measure("reuters21578", _plan(_Prior()))
+    *ours, theirs = fractions.measure("reuters21578", make_plan(Prior()))
     theirs.samples["fit_seconds"] = [1.0]
     for record in ours:
         record.samples["update_seconds"] = [0.1 if record.case["way"] == "remove" else 0.4]
-    run = _run_of(fractions.PART, *ours, theirs)
+    run = make_run(fractions.PART, *ours, theirs)
     assert [goal.measured for goal in fractions.goals(run)] == [2.5]
     removals = [record for record in ours if record.case["way"] == "remove"]
-    alone = _run_of(fractions.PART, *removals, theirs)
+    alone = make_run(fractions.PART, *removals, theirs)
     assert [goal.measured for goal in fractions.goals(alone)] == [None]
     assert "refits of draws" in as_markdown(run)
 
@@ -280,7 +242,7 @@ def _learner(library: str, errors: list[float], seconds: list[float], **case: An
 def test_error_up_to_each_step_is_held_against_the_retrains() -> None:
     ours = _learner(OURS, [0.0, 0.10, 0.02], [1.0, 1.0, 1.0], tolerance=1.2)
     theirs = _learner(YARDSTICK, [0.02, 0.04, 0.05], [4.0, 4.0, 40.0])
-    run = _run_of(stream.PART, ours, theirs)
+    run = make_run(stream.PART, ours, theirs)
     error, faster, *tolerant = stream.goals(run)
     assert error.measured == pytest.approx(0.05 - 0.03)  # after two steps
     assert faster.measured == 4.0  # a slow moment of theirs does not speak for us
@@ -288,7 +250,7 @@ def test_error_up_to_each_step_is_held_against_the_retrains() -> None:
     text = as_markdown(run)
     assert "+2.00 points (step 2) | +6.00 points (step 2)" in text
     assert "**4.0x**" in text
-    quick = _run_of(stream.PART, replace(ours, case={**ours.case, "window": 500}), theirs)
+    quick = make_run(stream.PART, replace(ours, case={**ours.case, "window": 500}), theirs)
     assert {goal.verdict() for goal in stream.goals(quick)} == {"not measured"}
 
 
@@ -299,7 +261,7 @@ def test_retrains_that_are_all_slow_at_the_end_count_as_they_are() -> None:
 
 
 def test_window_slides_over_the_stream(data_folder: Path) -> None:
-    by_default, tolerant, untouched, theirs = stream.measure("spam_stream", _plan(_Prior()))
+    by_default, tolerant, untouched, theirs = stream.measure("spam_stream", make_plan(Prior()))
     assert untouched.case["untouched"]
     assert by_default.case["tolerance"] < tolerant.case["tolerance"]
     for record in (by_default, theirs):
@@ -307,18 +269,18 @@ def test_window_slides_over_the_stream(data_folder: Path) -> None:
         assert len(record.samples["learn_seconds"]) == stream.QUICK_STEPS + 1
     assert sum(by_default.samples["error"]) < sum(theirs.samples["error"])
     assert "graftboost, not touched" in as_markdown(
-        _run_of(stream.PART, by_default, tolerant, untouched, theirs)
+        make_run(stream.PART, by_default, tolerant, untouched, theirs)
     )
 
 
 def test_one_hot_columns_stand_beside_categories(data_folder: Path) -> None:
-    categories, coded = one_hot.measure("adult", _plan())
+    categories, coded = one_hot.measure("adult", make_plan())
     assert (categories.case["columns"], coded.case["columns"]) == (2, 4)
     assert categories.case["rows"] == coded.case["rows"] == 300
     assert len(categories.samples["fit_seconds"]) == len(coded.samples["fit_seconds"]) == 2
     assert coded.samples["log_loss"][0] == pytest.approx(categories.samples["log_loss"][0], rel=0.2)
     categories.samples["fit_seconds"], coded.samples["fit_seconds"] = [0.2, 0.1], [0.15, 0.14]
-    run = _run_of(one_hot.PART, categories, coded)
+    run = make_run(one_hot.PART, categories, coded)
     (goal,) = one_hot.goals(run)
     assert goal.verdict() == "no: 1.40 (adult), on 1 of 2 data sets"
     assert "| adult | 300 | 2 | 4 | 0.1 s | **1.40** (0.14 s) |" in as_markdown(run)
@@ -326,7 +288,7 @@ def test_one_hot_columns_stand_beside_categories(data_folder: Path) -> None:
 
 def test_what_fails_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
     for part in PARTS.values():
-        run = _run_of(part, Record(part.data[0], OURS, failure="ValueError: no such thing"))
+        run = make_run(part, Record(part.data[0], OURS, failure="ValueError: no such thing"))
         assert f"{part.data[0]} failed: ValueError: no such thing." in as_markdown(run)
         assert {goal.verdict() for goal in part.goals(run)} == {"not measured"}
 
