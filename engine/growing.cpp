@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <functional>
 #include <numeric>
 
 #include "parallel.hpp"
@@ -13,8 +13,6 @@ namespace {
 // Below these sizes one thread is done before a second has started.
 constexpr double least_cells_to_share = 8'000, least_cells_per_sparse_cell = 2;
 constexpr std::size_t least_rows_to_share = 4'000;
-// Histograms that wait to be kept when their tree is done take no more than this.
-constexpr std::size_t most_waiting_bytes = std::size_t{64} << 20;
 constexpr std::size_t least_sums_to_share = 500;
 
 }  // namespace
@@ -65,33 +63,73 @@ Histogram<Sums> Grower<Sums>::new_histogram() {
   return histogram;
 }
 
-// Sums are integers, so the threads may each count a share of the rows and add up.
+// Every row counts at the root, so sparse cells can be added up one by one, by the rows that are in
+// them, if what a row adds is found no more dearly than a cell to add to.
 template <class Sums>
-void Grower<Sums>::count(const Contributions& contributions, Growth& growth) {
+void Grower<Sums>::count_root(const Contributions& contributions) {
+  const CodeLayout& layout = rows_.layout;
+  const std::size_t n_plain = layout.plain_size(), n_cells = layout.histogram_size();
+  if (columns_ == nullptr || rows_.size() > n_cells - n_plain)
+    return count(contributions, growths_[0]);
+  const std::span<const Slot> slots(slots_.data(), n_slots_);
+  of_rows_.resize(rows_.size());
+  if (n_slots_ < rows_.size()) of_rows_.fill(Sums(Totals{}));
+  for (const Slot row : slots) of_rows_[row] = Sums(contributions.of(row));
+  const auto sum_of = [&](std::size_t cell) {
+    Sums sum(Totals{});
+    for (const Slot row : columns_->rows_in(cell)) sum += of_rows_[row];
+    return sum;
+  };
+  Histogram<Sums>& histogram = growths_[0].histogram = new_histogram();
+  const auto n_threads = static_cast<std::size_t>(n_threads_);
+  const std::size_t n_shares = 4 * n_threads;  // of sparse cells; the threads are done at one time
+  partial_.resize(n_threads);
+  parallel(n_threads_, n_threads + n_shares, [&](std::size_t task) {
+    if (task < n_threads) {
+      const std::size_t begin = slots.size() * task / n_threads;
+      const std::size_t end = slots.size() * (task + 1) / n_threads;
+      partial_[task].resize(n_cells);
+      std::fill_n(partial_[task].data(), n_plain, Sums(Totals{}));
+      accumulate(rows_, contributions, slots.subspan(begin, end - begin), partial_[task].data(),
+                 Counted::plain);
+      return;
+    }
+    const std::size_t share = task - n_threads, n = n_cells - n_plain;
+    const std::size_t end = n_plain + n * (share + 1) / n_shares;
+    for (std::size_t cell = n_plain + n * share / n_shares; cell < end; ++cell)
+      histogram[cell] = sum_of(cell);
+  });
+  for (std::size_t cell = 0; cell < n_plain; ++cell) {
+    histogram[cell] = sum_of(cell);
+    for (const auto& part : partial_) histogram[cell] += part[cell];
+  }
+}
+
+// Sums are integers, so the threads may each count a share of the rows and add up. What else is to be
+// done meanwhile keeps those busy that have no share.
+template <class Sums>
+void Grower<Sums>::count(const Contributions& contributions, Growth& growth,
+                         const std::function<void()>& meanwhile) {
   growth.histogram = new_histogram();
-  growth.histogram.fill(Sums(Totals{}));
   const std::span<const Slot> slots(slots_.data() + growth.begin, growth.size());
-  const auto shares = static_cast<std::size_t>(n_threads_);
   // What the others count has to be added up.
   const CodeLayout& layout = rows_.layout;
   const auto n_sparse = static_cast<double>(layout.histogram_size() - layout.plain_size());
   const double least = std::max(least_cells_to_share, least_cells_per_sparse_cell * n_sparse);
-  if (shares <= 1 || static_cast<double>(growth.size()) * cells_per_row_ < least) {
-    accumulate(rows_, contributions, slots, growth.histogram.data());
-    return;
-  }
-  partial_.resize(shares - 1);
-  parallel(n_threads_, shares, [&](std::size_t share) {
-    const std::size_t begin = slots.size() * share / shares;
-    const std::size_t end = slots.size() * (share + 1) / shares;
+  const bool shared = static_cast<double>(growth.size()) * cells_per_row_ >= least;
+  const std::size_t n_shares = shared ? static_cast<std::size_t>(std::max(n_threads_, 1)) : 1;
+  if (partial_.size() + 1 < n_shares) partial_.resize(n_shares - 1);
+  parallel(n_threads_, n_shares + (meanwhile ? 1 : 0), [&](std::size_t share) {
+    if (share == n_shares) return meanwhile();
+    const std::size_t begin = slots.size() * share / n_shares;
+    const std::size_t end = slots.size() * (share + 1) / n_shares;
     Histogram<Sums>& target = share == 0 ? growth.histogram : partial_[share - 1];
-    if (share != 0) {
-      target.resize(growth.histogram.size());
-      target.fill(Sums(Totals{}));
-    }
+    target.resize(growth.histogram.size());
+    target.fill(Sums(Totals{}));
     accumulate(rows_, contributions, slots.subspan(begin, end - begin), target.data());
   });
-  for (const auto& part : partial_) {
+  for (std::size_t share = 1; share < n_shares; ++share) {
+    const Histogram<Sums>& part = partial_[share - 1];
     for (std::size_t i = 0; i < part.size(); ++i) growth.histogram[i] += part[i];
   }
 }
@@ -152,17 +190,17 @@ std::size_t Grower<Sums>::partition_block(const Test& test, std::size_t begin, s
 
 template <class Sums>
 std::size_t Grower<Sums>::partition(std::size_t begin, std::size_t end, const Test& test) {
-  const std::uint32_t number = rows_.layout.number_of(test.feature);
-  marked_ = columns_ != nullptr && !columns_->empty(number);
+  const CodeLayout::Place& place = rows_.layout.of(test.feature);
+  marked_ = columns_ != nullptr && !columns_->empty(place);
   if (!marked_) return partition_slots(begin, end, test);
   if (codes_.size() != rows_.size()) {
     codes_.resize(rows_.size());
     codes_.fill(0);
   }
-  columns_->for_each(number,
+  columns_->for_each(place,
                      [&](Slot row, Code code) { codes_[row] = static_cast<Code>(code + 1); });
   const std::size_t middle = partition_slots(begin, end, test);
-  columns_->for_each(number, [&](Slot row, Code) { codes_[row] = 0; });
+  columns_->for_each(place, [&](Slot row, Code) { codes_[row] = 0; });
   return middle;
 }
 
@@ -362,15 +400,13 @@ void Grower<Sums>::split_leaf(Tree& tree, NodeIndex parent, const Contributions&
   Growth& small = growths_[left_smaller ? left_at : right_at];
   Growth& large = growths_[left_smaller ? right_at : left_at];
   small.keep = params_.keep_sums;
-  count(contributions, small);
-  const Sums* parent_sums = grown.histogram.data();
+  // Of sparse features only what is there is kept: the histogram's memory goes on to a child.
   const CodeLayout& layout = rows_.layout;
-  // Where histograms are large, one that is kept makes room for the next at once.
-  const std::size_t bytes = layout.histogram_size() * sizeof(Sums);
-  const bool large_ones = bytes * static_cast<std::size_t>(max_leaf_nodes_) > most_waiting_bytes;
-  if (grown.keep && large_ones && layout.histogram_size() != layout.plain_size())
-    grown.kept = NodeSums<Sums>(layout, grown.histogram);
-  const bool memory_stays = grown.keep && !grown.kept.kept;
+  const bool is_sparse = layout.histogram_size() != layout.plain_size();
+  const auto keep_parent = [&] { grown.kept = NodeSums<Sums>(layout, grown.histogram); };
+  count(contributions, small, grown.keep && is_sparse ? keep_parent : std::function<void()>());
+  const Sums* parent_sums = grown.histogram.data();
+  const bool memory_stays = grown.keep && !is_sparse;
   large.histogram = memory_stays ? new_histogram() : std::move(grown.histogram);
   find_best(tree, left_smaller ? above.left : above.right, left_smaller ? above.right : above.left,
             parent_sums);
@@ -405,7 +441,7 @@ Tree Grower<Sums>::grow(const Contributions& contributions, int max_leaf_nodes) 
   Node& root = tree.nodes.emplace_back();
   root.leaf = 0;
   root.gain = Split{}.gain;
-  count(contributions, growths_[0]);
+  count_root(contributions);
   root.sums = total_at_root(contributions);
   growths_[0].keep = params_.keep_sums;
   find_best(tree, 0, no_node, nullptr);

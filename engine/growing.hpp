@@ -1,6 +1,7 @@
 // Best-first growth of one tree.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -44,7 +45,7 @@ class Grower {
   struct Growth {
     std::size_t begin = 0, end = 0;
     Histogram<Sums> histogram;
-    NodeSums<Sums> kept;  // where the histogram's memory went on to a child
+    NodeSums<Sums> kept;  // if the histogram's memory went on to a child
     std::vector<std::uint32_t>
         present;  // if searched together: places that may split below the node
     Watch watch;
@@ -55,7 +56,9 @@ class Grower {
   };
 
   Histogram<Sums> new_histogram();
-  void count(const Contributions& contributions, Growth& growth);
+  void count_root(const Contributions& contributions);
+  void count(const Contributions& contributions, Growth& growth,
+             const std::function<void()>& meanwhile = {});
   std::size_t partition(std::size_t begin, std::size_t end, const Test& test);
   std::size_t partition_slots(std::size_t begin, std::size_t end, const Test& test);
   std::size_t partition_block(const Test& test, std::size_t begin, std::size_t end, Slot* lefts,
@@ -88,7 +91,8 @@ class Grower {
   Array<Code> codes_;
   bool marked_ = false;  // whether it says anything
   std::vector<Histogram<Sums>> spare_;
-  std::vector<Histogram<Sums>> partial_;  // counts of the further threads
+  std::vector<Histogram<Sums>> partial_;  // counts of single threads
+  Array<Sums> of_rows_;                   // what each row adds to the tree that is growing
 };
 
 }  // namespace graftboost

@@ -51,8 +51,8 @@ template <std::size_t n_rows, class Sums>
 
 template <class Sums, bool weighted, bool squared>
 void accumulate_as(const Rows& rows, const Contributions& contributions,
-                   std::span<const Slot> slots, Sums* histogram) {
-  const bool has_sparse = rows.has_sparse();
+                   std::span<const Slot> slots, Sums* histogram, Counted counted) {
+  const bool has_sparse = rows.has_sparse() && counted == Counted::all;
   const auto add_rows = [&]<std::size_t n_rows>(const Slot* from) {
     std::array<Sums, n_rows> sums;
     for (std::size_t i = 0; i < n_rows; ++i) {
@@ -78,13 +78,13 @@ void accumulate_as(const Rows& rows, const Contributions& contributions,
 
 template <class Sums>
 void accumulate(const Rows& rows, const Contributions& contributions, std::span<const Slot> slots,
-                Sums* histogram) {
+                Sums* histogram, Counted counted) {
   const bool weighted = contributions.weight != nullptr;
   const bool squared = contributions.kind == LossKind::squared;
   const auto run =
       weighted ? (squared ? accumulate_as<Sums, true, true> : accumulate_as<Sums, true, false>)
                : (squared ? accumulate_as<Sums, false, true> : accumulate_as<Sums, false, false>);
-  run(rows, contributions, slots, histogram);
+  run(rows, contributions, slots, histogram, counted);
 }
 
 Totals total_of(const Contributions& contributions, std::span<const Slot> slots, int n_threads) {
@@ -98,7 +98,9 @@ Totals total_of(const Contributions& contributions, std::span<const Slot> slots,
   return std::accumulate(parts.begin(), parts.end(), Totals{});
 }
 
-template void accumulate(const Rows&, const Contributions&, std::span<const Slot>, PackedSums*);
-template void accumulate(const Rows&, const Contributions&, std::span<const Slot>, WideSums*);
+template void accumulate(const Rows&, const Contributions&, std::span<const Slot>, PackedSums*,
+                         Counted);
+template void accumulate(const Rows&, const Contributions&, std::span<const Slot>, WideSums*,
+                         Counted);
 
 }  // namespace graftboost

@@ -30,9 +30,10 @@ struct Contributions {
 // the cells that differ from their common code: complete() does the rest. Other implied cells are not to
 // be relied on. `rows` must be readable, with valid slots, for `slots_read_ahead` elements past its end.
 inline constexpr std::size_t slots_read_ahead = 16;
+enum class Counted { all, plain };  // every cell, or only those that lie side by side
 template <class Sums>
 void accumulate(const Rows& rows, const Contributions& contributions, std::span<const Slot> slots,
-                Sums* histogram);
+                Sums* histogram, Counted counted = Counted::all);
 
 Totals total_of(const Contributions& contributions, std::span<const Slot> slots, int n_threads);
 
