@@ -237,7 +237,8 @@ class TreeChecker : public TreeWork<Sums> {
     const Totals& sums = node(i).sums;
     Search<Sums> search(growing_.split, sums, watch(i).knows());
     const Sums* histogram = path_.with_all(depth);
-    for (const std::uint32_t number : layout().by_offset()) search.see(layout()[number], histogram);
+    for (const std::uint32_t number : layout().by_offset())
+      search.see(layout()[number], histogram + layout()[number].offset);
     const Split& best = search.best();
     // A leaf's own feature is that of its best candidate.
     const std::uint32_t own = node(i).is_leaf() ? best.test.feature : node(i).test.feature;
@@ -391,7 +392,7 @@ class TreeChecker : public TreeWork<Sums> {
   std::int64_t count_moving(NodeIndex i, std::size_t depth, const Test& test) {
     const std::uint32_t number = layout().number_of(test.feature);
     const CodeLayout::Place& place = layout()[number];
-    const Sums* cells = path_.with(depth, number) + place.offset;
+    const Sums* cells = path_.with(depth, number);
     std::int64_t n_moving = 0;
     for (std::uint32_t c = 0; c < place.n_codes; ++c) {
       const auto code = static_cast<Code>(c);

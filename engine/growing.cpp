@@ -14,15 +14,18 @@ namespace {
 constexpr double least_cells_to_share = 8'000, least_cells_per_sparse_cell = 2;
 constexpr std::size_t least_rows_to_share = 4'000;
 constexpr std::size_t least_sums_to_share = 500;
+// Sums of so many rows are found quickly wherever they are.
+constexpr std::size_t most_rows_in_cache = std::size_t{1} << 15;
+constexpr double least_entries_per_row = 4;
 
 }  // namespace
 
 template <class Sums>
 Grower<Sums>::Grower(const Rows& rows, const Loss& loss, const GrowingParams& params,
-                     const SparseColumns* columns, int n_threads)
+                     const WorkingCells& cells, int n_threads)
     : rows_(rows),
       loss_(loss),
-      columns_(columns),
+      cells_(cells),
       params_(params),
       n_threads_(n_threads),
       cells_per_row_(rows.cells_per_row() + 1) {
@@ -30,12 +33,12 @@ Grower<Sums>::Grower(const Rows& rows, const Loss& loss, const GrowingParams& pa
   // Two shares a thread, of about as many cells each.
   const bool share = n_threads > 1 && layout.histogram_size() >= least_sums_to_share;
   const std::size_t n_groups = share ? 2 * static_cast<std::size_t>(n_threads) : 1;
-  std::size_t begin = 0, cells = 0;
+  std::size_t begin = 0, n_cells = 0;
   for (std::size_t i = 0; i < layout.by_offset().size(); ++i) {
-    cells += layout[layout.by_offset()[i]].n_codes;
-    if (cells * n_groups >= layout.histogram_size() || i + 1 == layout.by_offset().size()) {
+    n_cells += layout[layout.by_offset()[i]].n_codes;
+    if (n_cells * n_groups >= layout.histogram_size() || i + 1 == layout.by_offset().size()) {
       feature_groups_.emplace_back(begin, i + 1);
-      begin = i + 1, cells = 0;
+      begin = i + 1, n_cells = 0;
     }
   }
 }
@@ -57,19 +60,21 @@ bool Grower<Sums>::may_split(const Node& node) const {
 
 template <class Sums>
 Histogram<Sums> Grower<Sums>::new_histogram() {
-  if (spare_.empty()) return Histogram<Sums>(rows_.layout.histogram_size());
+  if (spare_.empty()) return Histogram<Sums>(cells_.size());
   Histogram<Sums> histogram = std::move(spare_.back());
   spare_.pop_back();
   return histogram;
 }
 
 // Every row counts at the root, so sparse cells can be added up one by one, by the rows that are in
-// them, if what a row adds is found no more dearly than a cell to add to.
+// them: what a row adds need only be read, and many rows have fewer bytes than many cells.
 template <class Sums>
 void Grower<Sums>::count_root(const Contributions& contributions) {
-  const CodeLayout& layout = rows_.layout;
-  const std::size_t n_plain = layout.plain_size(), n_cells = layout.histogram_size();
-  if (columns_ == nullptr || rows_.size() > n_cells - n_plain)
+  const std::size_t n_plain = cells_.plain_size(), n_sparse = cells_.size() - n_plain;
+  const double entries_per_row =
+      cells_per_row_ - 1 - static_cast<double>(rows_.layout.n_bytes() + rows_.layout.n_words());
+  if (!cells_.lists_rows() || rows_.size() > std::max(n_sparse, most_rows_in_cache) ||
+      entries_per_row < least_entries_per_row)
     return count(contributions, growths_[0]);
   const std::span<const Slot> slots(slots_.data(), n_slots_);
   of_rows_.resize(rows_.size());
@@ -77,26 +82,26 @@ void Grower<Sums>::count_root(const Contributions& contributions) {
   for (const Slot row : slots) of_rows_[row] = Sums(contributions.of(row));
   const auto sum_of = [&](std::size_t cell) {
     Sums sum(Totals{});
-    for (const Slot row : columns_->rows_in(cell)) sum += of_rows_[row];
+    for (const Slot row : cells_.rows_in(cell)) sum += of_rows_[row];
     return sum;
   };
   Histogram<Sums>& histogram = growths_[0].histogram = new_histogram();
-  const auto n_threads = static_cast<std::size_t>(n_threads_);
-  const std::size_t n_shares = 4 * n_threads;  // of sparse cells; the threads are done at one time
+  const auto n_threads = static_cast<std::size_t>(std::max(n_threads_, 1));
+  const std::size_t n_shares = 4 * n_threads;  // of sparse cells, so that all are done at one time
   partial_.resize(n_threads);
   parallel(n_threads_, n_threads + n_shares, [&](std::size_t task) {
     if (task < n_threads) {
       const std::size_t begin = slots.size() * task / n_threads;
       const std::size_t end = slots.size() * (task + 1) / n_threads;
-      partial_[task].resize(n_cells);
+      partial_[task].resize(cells_.size());
       std::fill_n(partial_[task].data(), n_plain, Sums(Totals{}));
       accumulate(rows_, contributions, slots.subspan(begin, end - begin), partial_[task].data(),
-                 Counted::plain);
+                 SparseEntries{});
       return;
     }
-    const std::size_t share = task - n_threads, n = n_cells - n_plain;
-    const std::size_t end = n_plain + n * (share + 1) / n_shares;
-    for (std::size_t cell = n_plain + n * share / n_shares; cell < end; ++cell)
+    const std::size_t share = task - n_threads;
+    const std::size_t end = n_plain + n_sparse * (share + 1) / n_shares;
+    for (std::size_t cell = n_plain + n_sparse * share / n_shares; cell < end; ++cell)
       histogram[cell] = sum_of(cell);
   });
   for (std::size_t cell = 0; cell < n_plain; ++cell) {
@@ -113,8 +118,7 @@ void Grower<Sums>::count(const Contributions& contributions, Growth& growth,
   growth.histogram = new_histogram();
   const std::span<const Slot> slots(slots_.data() + growth.begin, growth.size());
   // What the others count has to be added up.
-  const CodeLayout& layout = rows_.layout;
-  const auto n_sparse = static_cast<double>(layout.histogram_size() - layout.plain_size());
+  const auto n_sparse = static_cast<double>(cells_.size() - cells_.plain_size());
   const double least = std::max(least_cells_to_share, least_cells_per_sparse_cell * n_sparse);
   const bool shared = static_cast<double>(growth.size()) * cells_per_row_ >= least;
   const std::size_t n_shares = shared ? static_cast<std::size_t>(std::max(n_threads_, 1)) : 1;
@@ -126,7 +130,8 @@ void Grower<Sums>::count(const Contributions& contributions, Growth& growth,
     Histogram<Sums>& target = share == 0 ? growth.histogram : partial_[share - 1];
     target.resize(growth.histogram.size());
     target.fill(Sums(Totals{}));
-    accumulate(rows_, contributions, slots.subspan(begin, end - begin), target.data());
+    accumulate(rows_, contributions, slots.subspan(begin, end - begin), target.data(),
+               cells_.entries());
   });
   for (std::size_t share = 1; share < n_shares; ++share) {
     const Histogram<Sums>& part = partial_[share - 1];
@@ -157,7 +162,7 @@ std::size_t Grower<Sums>::partition_block(const Test& test, std::size_t begin, s
   // feature with cells kept apart of which there is no list.
   const bool narrow = place.kind == CodeLayout::Kind::narrow;
   const bool bundled = place.kind == CodeLayout::Kind::bundled;
-  const bool listed = narrow || columns_ != nullptr || !rows_.has_sparse();
+  const bool listed = narrow || cells_.lists_rows() || !rows_.has_sparse();
   const bool few = end - begin < 256 && (narrow || bundled);
   if (place.kind == CodeLayout::Kind::wide || few || !listed)
     return run([&](Slot row, Slot) { return test.left(rows_.code(row, place, test.feature)); });
@@ -190,17 +195,17 @@ std::size_t Grower<Sums>::partition_block(const Test& test, std::size_t begin, s
 
 template <class Sums>
 std::size_t Grower<Sums>::partition(std::size_t begin, std::size_t end, const Test& test) {
-  const CodeLayout::Place& place = rows_.layout.of(test.feature);
-  marked_ = columns_ != nullptr && !columns_->empty(place);
+  const std::uint32_t number = rows_.layout.number_of(test.feature);
+  marked_ = cells_.lists_rows() && cells_.any_row_in(number);
   if (!marked_) return partition_slots(begin, end, test);
   if (codes_.size() != rows_.size()) {
     codes_.resize(rows_.size());
     codes_.fill(0);
   }
-  columns_->for_each(place,
-                     [&](Slot row, Code code) { codes_[row] = static_cast<Code>(code + 1); });
+  cells_.for_each_row(number,
+                      [&](Slot row, Code code) { codes_[row] = static_cast<Code>(code + 1); });
   const std::size_t middle = partition_slots(begin, end, test);
-  columns_->for_each(place, [&](Slot row, Code) { codes_[row] = 0; });
+  cells_.for_each_row(number, [&](Slot row, Code) { codes_[row] = 0; });
   return middle;
 }
 
@@ -239,9 +244,9 @@ std::size_t Grower<Sums>::partition_slots(std::size_t begin, std::size_t end, co
   return middle;
 }
 
-// The histogram of `smaller` has been counted and lacks its common codes. That of `larger`, if there
-// is one, becomes the parent's less the smaller's, feature by feature, just before each is searched
-// and while its cells are in cache; it may be the parent's own memory.
+// The histogram of `smaller` has been counted. That of `larger`, if there is one, becomes the parent's
+// less the smaller's, feature by feature, just before each is searched and while its cells are in cache;
+// it may be the parent's own memory.
 template <class Sums>
 void Grower<Sums>::find_best(Tree& tree, NodeIndex smaller, NodeIndex larger,
                              const Sums* parent_sums) {
@@ -256,10 +261,10 @@ void Grower<Sums>::find_best(Tree& tree, NodeIndex smaller, NodeIndex larger,
 }
 
 template <class Sums>
-void Grower<Sums>::take_smaller(const CodeLayout::Place& place, const Sums* parent_sums,
-                                const Sums* small_sums, Sums* large_sums) {
-  for (std::size_t c = place.offset; c < place.offset + place.n_codes; ++c)
-    large_sums[c] = parent_sums[c] - small_sums[c];
+void Grower<Sums>::take_smaller(std::uint32_t number, const Sums* parent_sums,
+                                const Sums* small_sums, Sums* large_sums) const {
+  const auto [first, last] = cells_.of(number);
+  for (std::size_t c = first; c < last; ++c) large_sums[c] = parent_sums[c] - small_sums[c];
 }
 
 template <class Sums>
@@ -279,27 +284,28 @@ void Grower<Sums>::search_each(Tree& tree, NodeIndex smaller, NodeIndex larger,
   const CodeLayout& layout = rows_.layout;
   const std::size_t n_groups = feature_groups_.size();
   std::vector<Split> best_small(n_groups), best_large(n_groups);
-  const auto enter = [&](NodeIndex i, std::uint32_t number, Split& best) {
+  const auto enter = [&](NodeIndex i, std::uint32_t number, Split& best,
+                         std::vector<Sums>& scratch) {
     const Node& node = tree.nodes[at(i)];
     if (!may_split(node)) return;
     Watch& watch = growths_[at(i)].watch;
     Standing standing;
-    const Split split = best_split_of_feature(params_.split, layout[number], node.sums,
-                                              growths_[at(i)].histogram.data(),
+    const Sums* cells =
+        cells_.complete_cells(number, growths_[at(i)].histogram.data(), node.sums, scratch);
+    const Split split = best_split_of_feature(params_.split, layout[number], node.sums, cells,
                                               watch.knows() ? &standing : nullptr);
     if (watch.knows()) watch.judged(params_.split, node.sums, number, split.gain, standing);
     if (split.better_than(best)) best = split;
   };
   parallel(n_threads_, n_groups, [&](std::size_t group) {
-    Sums* small_sums = growths_[at(smaller)].histogram.data();
+    std::vector<Sums> scratch;
+    const Sums* small_sums = growths_[at(smaller)].histogram.data();
     for (std::size_t i = feature_groups_[group].first; i < feature_groups_[group].second; ++i) {
       const std::uint32_t number = layout.by_offset()[i];
-      const CodeLayout::Place& place = layout[number];
-      if (place.counts_only_differing()) complete(place, tree.nodes[at(smaller)].sums, small_sums);
-      enter(smaller, number, best_small[group]);
+      enter(smaller, number, best_small[group], scratch);
       if (larger == no_node) continue;
-      take_smaller(place, parent_sums, small_sums, growths_[at(larger)].histogram.data());
-      enter(larger, number, best_large[group]);
+      take_smaller(number, parent_sums, small_sums, growths_[at(larger)].histogram.data());
+      enter(larger, number, best_large[group], scratch);
     }
   });
   settle(tree, smaller, best_small);
@@ -330,18 +336,19 @@ void Grower<Sums>::search_together(Tree& tree, NodeIndex smaller, NodeIndex larg
   const bool small_splits = may_split(tree.nodes[at(smaller)]);
   const bool large_splits = larger != no_node && may_split(tree.nodes[at(larger)]);
   parallel(n_threads_, n_shares, [&](std::size_t s) {
-    Sums* small_sums = growths_[at(smaller)].histogram.data();
+    std::vector<Sums> scratch;
+    const Sums* small_sums = growths_[at(smaller)].histogram.data();
     Sums* large_sums = larger == no_node ? nullptr : growths_[at(larger)].histogram.data();
+    const auto see = [&](NodeIndex i, std::uint32_t number, const Sums* histogram, Share& share) {
+      const Sums* cells = cells_.complete_cells(number, histogram, tree.nodes[at(i)].sums, scratch);
+      if (share.search.see(layout[number], cells)) share.present.push_back(number);
+    };
     const std::size_t end = present.size() * (s + 1) / n_shares;
     for (std::size_t i = present.size() * s / n_shares; i < end; ++i) {
-      const CodeLayout::Place& place = layout[present[i]];
-      if (place.counts_only_differing()) complete(place, tree.nodes[at(smaller)].sums, small_sums);
-      if (small_splits && small[s].search.see(place, small_sums))
-        small[s].present.push_back(present[i]);
+      if (small_splits) see(smaller, present[i], small_sums, small[s]);
       if (large_sums == nullptr) continue;
-      take_smaller(place, parent_sums, small_sums, large_sums);
-      if (large_splits && large[s].search.see(place, large_sums))
-        large[s].present.push_back(present[i]);
+      take_smaller(present[i], parent_sums, small_sums, large_sums);
+      if (large_splits) see(larger, present[i], large_sums, large[s]);
     }
   });
   const auto finish = [&](NodeIndex i, const std::vector<Share>& shares) {
@@ -389,8 +396,11 @@ void Grower<Sums>::split_leaf(Tree& tree, NodeIndex parent, const Contributions&
   left.gain = right.gain = Split{}.gain;
 
   if (grown.watch.knows()) {
+    const std::uint32_t number = rows_.layout.number_of(above.test.feature);
+    std::vector<Sums> scratch;
     grown.watch.set_margin(
-        margin_of(rows_.layout.of(above.test.feature), above.test, grown.histogram.data()));
+        margin_of(rows_.layout[number], above.test,
+                  cells_.complete_cells(number, grown.histogram.data(), above.sums, scratch)));
   }
 
   // The children of the last split are searched only so that updates know their best candidates.
@@ -403,7 +413,9 @@ void Grower<Sums>::split_leaf(Tree& tree, NodeIndex parent, const Contributions&
   // Of sparse features only what is there is kept: the histogram's memory goes on to a child.
   const CodeLayout& layout = rows_.layout;
   const bool is_sparse = layout.histogram_size() != layout.plain_size();
-  const auto keep_parent = [&] { grown.kept = NodeSums<Sums>(layout, grown.histogram); };
+  const auto keep_parent = [&] {
+    grown.kept = NodeSums<Sums>(layout, grown.histogram, cells_.sparse_cells());
+  };
   count(contributions, small, grown.keep && is_sparse ? keep_parent : std::function<void()>());
   const Sums* parent_sums = grown.histogram.data();
   const bool memory_stays = grown.keep && !is_sparse;
@@ -468,8 +480,9 @@ KeptSums<Sums> Grower<Sums>::take_kept_sums() {
   KeptSums<Sums> kept(growths_.size());
   parallel(n_threads_, growths_.size(), [&](std::size_t i) {
     if (!growths_[i].keep) return;
-    kept[i] = growths_[i].kept.kept ? std::move(growths_[i].kept)
-                                    : NodeSums<Sums>(rows_.layout, growths_[i].histogram);
+    kept[i] = growths_[i].kept.kept
+                  ? std::move(growths_[i].kept)
+                  : NodeSums<Sums>(rows_.layout, growths_[i].histogram, cells_.sparse_cells());
   });
   return kept;
 }

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "histogram.hpp"
-#include "sparse_columns.hpp"
 #include "splitting.hpp"
 #include "tree.hpp"
+#include "working_cells.hpp"
 
 namespace graftboost {
 
@@ -23,9 +23,8 @@ struct GrowingParams {
 template <class Sums>
 class Grower {
  public:
-  // `columns` may be null.
-  Grower(const Rows& rows, const Loss& loss, const GrowingParams& params,
-         const SparseColumns* columns, int n_threads);
+  Grower(const Rows& rows, const Loss& loss, const GrowingParams& params, const WorkingCells& cells,
+         int n_threads);
 
   // The slots to grow from are written here first, then grow() arranges them by leaf.
   Slot* start(std::size_t n_slots);
@@ -67,15 +66,15 @@ class Grower {
   void find_best(Tree& tree, NodeIndex smaller, NodeIndex larger, const Sums* parent_sums);
   void search_each(Tree& tree, NodeIndex smaller, NodeIndex larger, const Sums* parent_sums);
   void search_together(Tree& tree, NodeIndex smaller, NodeIndex larger, const Sums* parent_sums);
-  static void take_smaller(const CodeLayout::Place& place, const Sums* parent_sums,
-                           const Sums* small_sums, Sums* large_sums);
+  void take_smaller(std::uint32_t number, const Sums* parent_sums, const Sums* small_sums,
+                    Sums* large_sums) const;
   void settle(Tree& tree, NodeIndex i, const std::vector<Split>& found);
   Totals total_at_root(const Contributions& contributions) const;
   bool may_split(const Node& node) const;
 
   const Rows& rows_;
   const Loss& loss_;
-  const SparseColumns* columns_;
+  const WorkingCells& cells_;
   GrowingParams params_;
   int max_leaf_nodes_ = 0;  // of the tree that is growing
   int n_threads_;
@@ -86,10 +85,10 @@ class Grower {
   Array<Slot> slots_, left_scratch_, right_scratch_;
   std::size_t n_slots_ = 0;
   std::vector<Growth> growths_;
-  // What columns_ says of the feature by which rows are sent on: its codes, off by one, so that 0 is
-  // where it says nothing.
+  // What cells_ lists of the feature by which rows are sent on: its codes, off by one, so that 0 is
+  // where it lists nothing.
   Array<Code> codes_;
-  bool marked_ = false;  // whether it says anything
+  bool marked_ = false;  // whether it lists anything
   std::vector<Histogram<Sums>> spare_;
   std::vector<Histogram<Sums>> partial_;  // counts of single threads
   Array<Sums> of_rows_;                   // what each row adds to the tree that is growing

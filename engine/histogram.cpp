@@ -51,20 +51,20 @@ template <std::size_t n_rows, class Sums>
 
 template <class Sums, bool weighted, bool squared>
 void accumulate_as(const Rows& rows, const Contributions& contributions,
-                   std::span<const Slot> slots, Sums* histogram, Counted counted) {
-  const bool has_sparse = rows.has_sparse() && counted == Counted::all;
+                   std::span<const Slot> slots, Sums* histogram, const SparseEntries& entries) {
+  const bool has_sparse = entries.begin != nullptr;
   const auto add_rows = [&]<std::size_t n_rows>(const Slot* from) {
     std::array<Sums, n_rows> sums;
     for (std::size_t i = 0; i < n_rows; ++i) {
       sums[i] = sums_of<Sums, weighted, squared>(contributions, from[i]);
       __builtin_prefetch(rows.narrow_codes(from[i + slots_read_ahead]));
-      if (has_sparse) __builtin_prefetch(rows.sparse_count.data() + from[i + slots_read_ahead]);
+      if (has_sparse) __builtin_prefetch(entries.count + from[i + slots_read_ahead]);
     }
     add_dense<n_rows>(rows, from, sums, histogram);
     if (!has_sparse) return;
     for (std::size_t i = 0; i < n_rows; ++i) {
-      if (rows.sparse_count[from[i]] == 0) continue;
-      for (const std::uint32_t entry : rows.sparse_codes(from[i])) histogram[entry] += sums[i];
+      if (entries.count[from[i]] == 0) continue;
+      for (const std::uint32_t entry : entries.of(from[i])) histogram[entry] += sums[i];
     }
   };
   std::size_t i = 0;
@@ -78,13 +78,13 @@ void accumulate_as(const Rows& rows, const Contributions& contributions,
 
 template <class Sums>
 void accumulate(const Rows& rows, const Contributions& contributions, std::span<const Slot> slots,
-                Sums* histogram, Counted counted) {
+                Sums* histogram, const SparseEntries& entries) {
   const bool weighted = contributions.weight != nullptr;
   const bool squared = contributions.kind == LossKind::squared;
   const auto run =
       weighted ? (squared ? accumulate_as<Sums, true, true> : accumulate_as<Sums, true, false>)
                : (squared ? accumulate_as<Sums, false, true> : accumulate_as<Sums, false, false>);
-  run(rows, contributions, slots, histogram, counted);
+  run(rows, contributions, slots, histogram, entries);
 }
 
 Totals total_of(const Contributions& contributions, std::span<const Slot> slots, int n_threads) {
@@ -99,8 +99,8 @@ Totals total_of(const Contributions& contributions, std::span<const Slot> slots,
 }
 
 template void accumulate(const Rows&, const Contributions&, std::span<const Slot>, PackedSums*,
-                         Counted);
+                         const SparseEntries&);
 template void accumulate(const Rows&, const Contributions&, std::span<const Slot>, WideSums*,
-                         Counted);
+                         const SparseEntries&);
 
 }  // namespace graftboost

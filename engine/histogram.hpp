@@ -26,21 +26,25 @@ struct Contributions {
   }
 };
 
-// Adds the rows to a histogram of layout.histogram_size() cells. Bundled and sparse features get only
+// Adds the rows to a histogram: their plain cells, and the entries that are given for them. Bundled and sparse features get only
 // the cells that differ from their common code: complete() does the rest. Other implied cells are not to
 // be relied on. `rows` must be readable, with valid slots, for `slots_read_ahead` elements past its end.
 inline constexpr std::size_t slots_read_ahead = 16;
-enum class Counted { all, plain };  // every cell, or only those that lie side by side
 template <class Sums>
 void accumulate(const Rows& rows, const Contributions& contributions, std::span<const Slot> slots,
-                Sums* histogram, Counted counted = Counted::all);
+                Sums* histogram, const SparseEntries& entries);
+template <class Sums>
+void accumulate(const Rows& rows, const Contributions& contributions, std::span<const Slot> slots,
+                Sums* histogram) {
+  accumulate(rows, contributions, slots, histogram, rows.entries());
+}
 
 Totals total_of(const Contributions& contributions, std::span<const Slot> slots, int n_threads);
 
-// Fills the common code's cell of one such feature: the node's total less all other cells.
+// Fills the common code's cell of one such feature, whose cells these are: the node's total less all
+// others.
 template <class Sums>
-void complete(const CodeLayout::Place& place, const Totals& node, Sums* histogram) {
-  Sums* cells = histogram + place.offset;
+void complete(const CodeLayout::Place& place, const Totals& node, Sums* cells) {
   Sums rest(node);
   cells[place.common_code] = Sums(Totals{});
   for (std::uint32_t c = 0; c < place.n_codes; ++c) rest -= cells[c];

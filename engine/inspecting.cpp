@@ -32,14 +32,16 @@ SplitPlace place_of(const SplitParams& params, const CodeLayout& layout, const T
   result.gain = counts ? gain_of(params, node.sums, left) : never;
   result.other_gain = never;
   for (std::size_t p = 0; p < layout.n_places(); ++p) {
-    result.n_better += count_better(params, layout[p], node.sums, histogram, result.gain);
+    const WideSums* cells = histogram + layout[p].offset;
+    result.n_better += count_better(params, layout[p], node.sums, cells, result.gain);
     if (layout[p].feature == node.test.feature) continue;
-    result.other_gain = std::max(
-        result.other_gain, best_split_of_feature(params, layout[p], node.sums, histogram).gain);
+    result.other_gain = std::max(result.other_gain,
+                                 best_split_of_feature(params, layout[p], node.sums, cells).gain);
   }
   const CodeLayout::Place& own = layout.of(node.test.feature);
-  result.next_gain = next_gain(params, own, node.sums, histogram, result.gain);
-  if (result.next_gain != never) result.next_rows = margin_of(own, node.test, histogram).rows;
+  const WideSums* cells = histogram + own.offset;
+  result.next_gain = next_gain(params, own, node.sums, cells, result.gain);
+  if (result.next_gain != never) result.next_rows = margin_of(own, node.test, cells).rows;
   return result;
 }
 
@@ -68,7 +70,7 @@ std::vector<SplitPlace> split_places(const Forest& forest, std::size_t t) {
     accumulate(forest.rows, forest.contributions_to(t), {reached[i].data(), n}, histogram.data());
     for (std::size_t p = 0; p < layout.n_places(); ++p) {
       if (layout[p].counts_only_differing())
-        complete(layout[p], tree.nodes[i].sums, histogram.data());
+        complete(layout[p], tree.nodes[i].sums, histogram.data() + layout[p].offset);
     }
     places.push_back(place_of(params, layout, tree, static_cast<NodeIndex>(i), histogram.data()));
   }

@@ -98,10 +98,6 @@ void CodeLayout::place(std::uint32_t number, Kind kind, std::size_t position) {
   p.position = static_cast<std::uint32_t>(position);
   histogram_size_ += p.n_codes;
   by_offset_.push_back(number);
-  if (kind == Kind::sparse) {
-    counted_cells_.resize(counted_cells_.size() + p.n_codes, 1);
-    counted_cells_[counted_cells_.size() - p.n_codes + p.common_code] = 0;
-  }
   if (kind == Kind::bundled) implied_cells_.push_back(p.offset + p.common_code);
   n_differing_ += p.counts_only_differing();
   any_commonly_missing_ |= p.counts_only_differing() && p.common_code == missing_code;

@@ -99,8 +99,6 @@ class CodeLayout {
   std::size_t first_sparse() const { return first_sparse_; }  // in by_offset()
   // Places that count only what differs from the common code.
   std::size_t n_differing() const { return n_differing_; }
-  // For each cell of a sparse feature, from plain_size() on, 1, or 0 if it is that of the common code.
-  const std::vector<std::uint8_t>& counted_cells() const { return counted_cells_; }
   // Whether the common code of a bundled or sparse feature is "missing".
   bool any_commonly_missing() const { return any_commonly_missing_; }
   // Places whose rows differ from the common code where their value is 0.
@@ -119,7 +117,6 @@ class CodeLayout {
   std::vector<std::uint32_t> by_offset_, byte_offsets_, bundle_cells_, word_offsets_;
   std::vector<std::uint32_t> implied_cells_;
   std::vector<std::uint32_t> not_zero_commonly_;
-  std::vector<std::uint8_t> counted_cells_;
   bool any_commonly_missing_ = false;
   std::size_t histogram_size_ = 0, plain_size_ = 0;
   std::size_t row_bytes_ = 0;

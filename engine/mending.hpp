@@ -40,7 +40,8 @@ class TreeMender : public TreeWork<Sums> {
       : Base(forest, change, rule),
         scores_(scores),
         n_threads_(n_threads),
-        grower_(forest.rows, forest.loss, growing_, nullptr, n_threads) {}
+        cells_(WorkingCells::as_laid_out(forest.rows)),
+        grower_(forest.rows, forest.loss, growing_, cells_, n_threads) {}
 
   // What is under a node, to as many leaves as it has. The tree itself is not changed.
   Regrown<Sums> regrow(std::size_t t, NodeIndex i) {
@@ -212,6 +213,7 @@ class TreeMender : public TreeWork<Sums> {
 
   ScoreKeeper& scores_;
   int n_threads_;
+  WorkingCells cells_;
   Grower<Sums> grower_;
 };
 

@@ -27,8 +27,11 @@ struct NodeSums {
   Array<Sums> sums;            // ... and what is in them
 
   NodeSums() = default;
-  // From a histogram, whose memory it takes if it can.
-  NodeSums(const CodeLayout& layout, Histogram<Sums>& histogram) : kept(true) {
+  // From a histogram that is not completed, whose memory it takes if it can. `sparse_cells` are the cells
+  // of the layout that are there behind the plain ones, if not all.
+  NodeSums(const CodeLayout& layout, Histogram<Sums>& histogram,
+           const std::uint32_t* sparse_cells = nullptr)
+      : kept(true) {
     const Sums none(Totals{});
     if (layout.histogram_size() == layout.plain_size()) {
       plain = std::move(histogram);
@@ -39,17 +42,16 @@ struct NodeSums {
     for (const std::uint32_t cell : layout.implied_cells()) plain[cell] = none;
     if (histogram.empty()) return;
     // Without a branch: nobody can tell which cells are there. Into memory for all of them first.
-    const std::size_t first = layout.plain_size(), n_all = layout.histogram_size() - first;
-    const std::uint8_t* counted = layout.counted_cells().data();
+    const std::size_t first = layout.plain_size(), n_all = histogram.size() - first;
     const Sums* from = histogram.data() + first;
     thread_local Array<std::uint32_t> found;
     thread_local Array<Sums> found_sums;
     if (found.size() < n_all) found.resize(n_all), found_sums.resize(n_all);
     std::size_t n = 0;
     for (std::size_t i = 0; i < n_all; ++i) {
-      found[n] = static_cast<std::uint32_t>(first + i);
+      found[n] = sparse_cells == nullptr ? static_cast<std::uint32_t>(first + i) : sparse_cells[i];
       found_sums[n] = from[i];
-      n += static_cast<std::size_t>(!(from[i] == none)) & counted[i];
+      n += static_cast<std::size_t>(!(from[i] == none));
     }
     cells.resize(n);
     sums.resize(n);

@@ -37,24 +37,25 @@ class PathSums {
     enter(depth, totals).source = Source{nullptr, {}, std::move(sibling), true};
   }
 
-  // The node's histogram, in which (at least) the cells of this place are filled in.
+  // The node's cells of a place.
   const Sums* with(std::size_t depth, std::uint32_t number) {
     Level& at = levels_[depth];
     const CodeLayout::Place& place = layout_[number];
-    if (!at.source.is_sibling && !place.counts_only_differing()) return at.source.plain();
+    if (!at.source.is_sibling && !place.counts_only_differing())
+      return at.source.plain() + place.offset;
     if (at.made_in[number] != at.turn && at.all_made_in != at.turn) {
       at.made_in[number] = at.turn;
       Sums* own = at.own.data() + place.offset;
       if (at.source.is_sibling) {
-        std::copy_n(with(depth - 1, number) + place.offset, place.n_codes, own);
+        std::copy_n(with(depth - 1, number), place.n_codes, own);
         at.source.each(place, [&](std::uint32_t code, const Sums& sums) { own[code] -= sums; });
       } else {
         std::fill_n(own, place.n_codes, Sums(Totals{}));
         at.source.each(place, [&](std::uint32_t code, const Sums& sums) { own[code] = sums; });
       }
-      if (place.counts_only_differing()) complete(place, at.totals, at.own.data());
+      if (place.counts_only_differing()) complete(place, at.totals, own);
     }
-    return at.own.data();
+    return at.own.data() + place.offset;
   }
 
   // The node's histogram with the cells of all places.
@@ -74,7 +75,8 @@ class PathSums {
     }
     for (std::size_t d = from + 1; d <= depth; ++d) levels_[d].source.take_from(at.own.data());
     for (std::size_t p = 0; p < layout_.n_places(); ++p) {
-      if (layout_[p].counts_only_differing()) complete(layout_[p], at.totals, at.own.data());
+      if (layout_[p].counts_only_differing())
+        complete(layout_[p], at.totals, at.own.data() + layout_[p].offset);
     }
     at.all_made_in = at.turn;
     return at.own.data();

@@ -24,6 +24,15 @@ struct RareCell {
   static Code code(std::uint32_t entry) { return entry & 3; }
 };
 
+// The entries of rows that go into a histogram, row by row.
+struct SparseEntries {
+  const std::uint64_t* begin = nullptr;
+  const std::uint32_t* count = nullptr;
+  const std::uint32_t* all = nullptr;
+
+  std::span<const std::uint32_t> of(Slot row) const { return {all + begin[row], count[row]}; }
+};
+
 // Owns everything that is kept of a row but what it put into the trees. Slot i of every array is the
 // same row. `weight` is empty while all rows weigh one, and the sparse arrays are while no row has an
 // entry: a cell of a sparse feature or a rare column that differs from the common code, or one that did
@@ -54,6 +63,11 @@ struct Rows {
     return reinterpret_cast<const std::uint16_t*>(narrow_codes(row));
   }
   bool has_sparse() const { return !sparse_begin.empty(); }
+  SparseEntries entries() const {
+    return has_sparse()
+               ? SparseEntries{sparse_begin.data(), sparse_count.data(), sparse_entries.data()}
+               : SparseEntries{};
+  }
   std::span<const std::uint32_t> sparse_codes(Slot row) const {
     return {sparse_entries.data() + sparse_begin[row], sparse_count[row]};
   }

@@ -320,9 +320,8 @@ void judge_edges(const Hearing& hearing, const CodeLayout::Place& place, const S
 
 template <class Sums, class Judgement>
 void judge_all(const SplitParams& params, const CodeLayout::Place& place, const Totals& node,
-               const Sums* histogram, Judgement& judgement) {
+               const Sums* cells, Judgement& judgement) {
   const Hearing hearing(params, node);
-  const Sums* cells = histogram + place.offset;
   place.categorical ? judge_categories(hearing, place, cells, judgement)
                     : judge_edges(hearing, place, cells, judgement);
 }
@@ -395,8 +394,8 @@ double gain_of(const SplitParams& params, const Totals& node, const Totals& left
 }
 
 template <class Sums>
-Margin margin_of(const CodeLayout::Place& place, const Test& test, const Sums* histogram) {
-  const auto rows = [&](std::uint32_t code) { return Totals(histogram[place.offset + code]).n; };
+Margin margin_of(const CodeLayout::Place& place, const Test& test, const Sums* cells) {
+  const auto rows = [&](std::uint32_t code) { return Totals(cells[code]).n; };
   if (place.categorical) return {rows(test.low), 0, 0};
   Margin margin{std::numeric_limits<std::int64_t>::max()};
   const auto see = [&](std::uint32_t code) {
@@ -416,26 +415,25 @@ Margin margin_of(const CodeLayout::Place& place, const Test& test, const Sums* h
 
 template <class Sums>
 std::int64_t count_better(const SplitParams& params, const CodeLayout::Place& place,
-                          const Totals& node, const Sums* histogram, double gain) {
-  if (has_none(params, place, node, histogram)) return 0;
+                          const Totals& node, const Sums* cells, double gain) {
+  if (has_none(params, place, node, cells)) return 0;
   CountBetter count{scale_of(params, node), gain};
-  judge_all(params, place, node, histogram, count);
+  judge_all(params, place, node, cells, count);
   return count.n_better;
 }
 
 template <class Sums>
 double next_gain(const SplitParams& params, const CodeLayout::Place& place, const Totals& node,
-                 const Sums* histogram, double gain) {
+                 const Sums* cells, double gain) {
   NextGain found{scale_of(params, node), gain};
-  judge_all(params, place, node, histogram, found);
+  judge_all(params, place, node, cells, found);
   return found.next;
 }
 
 template <class Sums>
 Split best_split_of_feature(const SplitParams& params, const CodeLayout::Place& place,
-                            const Totals& node, const Sums* histogram, Standing* standing) {
-  if (standing == nullptr && has_none(params, place, node, histogram)) return {};
-  const Sums* cells = histogram + place.offset;
+                            const Totals& node, const Sums* cells, Standing* standing) {
+  if (standing == nullptr && has_none(params, place, node, cells)) return {};
   return place.categorical ? best_category(params, place, node, cells, standing)
                            : best_edge(params, place, node, cells, standing);
 }
@@ -477,14 +475,13 @@ Search<Sums>::Search(const SplitParams& params, const Totals& node, bool surveys
     : params_(params), node_(node), surveys_(surveys), scale_(scale_of(params, node)) {}
 
 template <class Sums>
-bool Search<Sums>::see(const CodeLayout::Place& place, const Sums* histogram) {
+bool Search<Sums>::see(const CodeLayout::Place& place, const Sums* cells) {
   if (!place.counts_only_differing()) {
-    const Split split = best_split_of_feature(params_, place, node_, histogram);
+    const Split split = best_split_of_feature(params_, place, node_, cells);
     if (split.better_than(best_)) best_ = split;
     return true;
   }
-  if (has_none(params_, place, node_, histogram)) return false;
-  const Sums* cells = histogram + place.offset;
+  if (has_none(params_, place, node_, cells)) return false;
   Found found;
   if (place.categorical) {
     for (std::uint32_t c = 0; c < place.n_codes; ++c)

@@ -68,7 +68,7 @@ struct Margin {
   Code below = 0, above = 0xffff;
 };
 template <class Sums>
-Margin margin_of(const CodeLayout::Place& place, const Test& test, const Sums* histogram);
+Margin margin_of(const CodeLayout::Place& place, const Test& test, const Sums* cells);
 
 // The gain of a candidate with these rows on its left; minus infinity if a side has too little
 // hessian.
@@ -77,32 +77,31 @@ double gain_of(const SplitParams& params, const Totals& node, const Totals& left
 // How many candidates of a feature have a larger gain than this.
 template <class Sums>
 std::int64_t count_better(const SplitParams& params, const CodeLayout::Place& place,
-                          const Totals& node, const Sums* histogram, double gain);
+                          const Totals& node, const Sums* cells, double gain);
 
 // The largest gain of a feature's candidates that is not this one; minus infinity if there is none.
 template <class Sums>
 double next_gain(const SplitParams& params, const CodeLayout::Place& place, const Totals& node,
-                 const Sums* histogram, double gain);
+                 const Sums* cells, double gain);
 
 // Whether so few rows of the node differ from the feature's common code that none of its candidates
 // counts. Says no where that takes looking at them.
 template <class Sums>
 bool has_none(const SplitParams& params, const CodeLayout::Place& place, const Totals& node,
-              const Sums* histogram) {
+              const Sums* cells) {
   return place.counts_only_differing() &&
-         node.n - Totals(histogram[place.offset + place.common_code]).n < params.min_samples_leaf;
+         node.n - Totals(cells[place.common_code]).n < params.min_samples_leaf;
 }
 
 // The best candidate of one feature, among those that leave `min_samples_leaf` rows and
-// `least_hessian` on either side. `histogram` is complete.
+// `least_hessian` on either side. `cells` are the feature's own, all of them.
 //
 // Numeric: each edge, with the missing rows on the right and on the left; and the missing rows alone
 // against all others. Where a node has no missing rows, later ones go with the larger side.
 // Categorical: each category, "missing" and "unseen" included, against all others.
 template <class Sums>
 Split best_split_of_feature(const SplitParams& params, const CodeLayout::Place& place,
-                            const Totals& node, const Sums* histogram,
-                            Standing* standing = nullptr);
+                            const Totals& node, const Sums* cells, Standing* standing = nullptr);
 
 // What the judging of a candidate needs besides its left sums.
 struct Scale {
@@ -117,9 +116,9 @@ class Search {
  public:
   Search(const SplitParams& params, const Totals& node, bool surveys);
 
-  // Looks at a feature of a histogram that is complete there. False if too few of the node's rows have it
+  // Looks at a feature, whose cells these are. False if too few of the node's rows have it
   // for a split: then it need not be looked at below the node either.
-  bool see(const CodeLayout::Place& place, const Sums* histogram);
+  bool see(const CodeLayout::Place& place, const Sums* cells);
 
   const Split& best() const { return best_; }
   const Standings& standings() const { return standings_; }

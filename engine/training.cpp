@@ -27,7 +27,7 @@ class Booster {
         n_threads_(n_threads),
         k_trees_(static_cast<std::size_t>(forest.trees_per_iteration())),
         growing_(growing_params(forest)),
-        columns_(forest.rows) {
+        cells_(WorkingCells::of_all_rows(forest.rows)) {
     const std::size_t n = forest.rows.size();
     for (std::size_t k = 0; k < k_trees_; ++k) {
       scores_.emplace_back(n);
@@ -83,7 +83,7 @@ class Booster {
     std::lock_guard lock(growers_lock_);
     auto& idle = n_threads == 1 ? single_growers_ : shared_growers_;
     if (idle.empty()) {
-      return std::make_unique<Grower<Sums>>(forest_.rows, forest_.loss, growing_, &columns_,
+      return std::make_unique<Grower<Sums>>(forest_.rows, forest_.loss, growing_, cells_,
                                             n_threads);
     }
     GrowerPtr grower = std::move(idle.back());
@@ -165,7 +165,7 @@ class Booster {
   int n_threads_;
   std::size_t k_trees_;
   GrowingParams growing_;
-  SparseColumns columns_;
+  WorkingCells cells_;
   std::vector<Array<double>> scores_;
   std::mutex growers_lock_;
   std::vector<GrowerPtr> single_growers_, shared_growers_;
