@@ -340,8 +340,14 @@ void Grower<Sums>::search_together(Tree& tree, NodeIndex smaller, NodeIndex larg
     const Sums* small_sums = growths_[at(smaller)].histogram.data();
     Sums* large_sums = larger == no_node ? nullptr : growths_[at(larger)].histogram.data();
     const auto see = [&](NodeIndex i, std::uint32_t number, const Sums* histogram, Share& share) {
-      const Sums* cells = cells_.complete_cells(number, histogram, tree.nodes[at(i)].sums, scratch);
-      if (share.search.see(layout[number], cells)) share.present.push_back(number);
+      const CodeLayout::Place& place = layout[number];
+      const bool some = cells_.lists_rows() && place.kind == CodeLayout::Kind::sparse;
+      const bool may_split =
+          some ? share.search.see_sparse(place, cells_.sparse_cells(number),
+                                         histogram + cells_.of(number).first)
+               : share.search.see(place, cells_.complete_cells(number, histogram,
+                                                               tree.nodes[at(i)].sums, scratch));
+      if (may_split) share.present.push_back(number);
     };
     const std::size_t end = present.size() * (s + 1) / n_shares;
     for (std::size_t i = present.size() * s / n_shares; i < end; ++i) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <type_traits>
 
+#include "histogram.hpp"
 #include "vectorise.hpp"
 
 namespace graftboost {
@@ -492,12 +493,40 @@ bool Search<Sums>::see(const CodeLayout::Place& place, const Sums* cells) {
     see_edges(cells, missing.n == 0 ? n_edges : n_edges + 1, Totals{}, 0, place, found);
     if (missing.n != 0) see_edges(cells, n_edges, missing, 1, place, found);
   }
-  if (found.score == never) return true;
-  const double gain = gain_from(found.score, scale_);
-  if (gain < best_.gain || (gain == best_.gain && place.feature > best_.test.feature)) return true;
+  if (is_behind(found, place)) return true;
   best_ = place.categorical ? split_at_category(params_, place, node_, cells, found)
                             : split_at_edge(params_, place, node_, cells, found);
   return true;
+}
+
+template <class Sums>
+bool Search<Sums>::is_behind(const Found& found, const CodeLayout::Place& place) const {
+  if (found.score == never) return true;
+  const double gain = gain_from(found.score, scale_);
+  return gain < best_.gain || (gain == best_.gain && place.feature > best_.test.feature);
+}
+
+template <class Sums>
+bool Search<Sums>::see_sparse(const CodeLayout::Place& place, std::span<const std::uint32_t> cells,
+                              const Sums* sums) {
+  Sums differing(Totals{});
+  for (std::size_t i = 0; i < cells.size(); ++i) differing += sums[i];
+  const Totals others(differing);
+  if (others.n < params_.min_samples_leaf) return false;
+  // Of many a feature the rows have one other value: there is one way to part them.
+  const Code common = place.common_code;
+  const bool has_one = cells.size() == 1 && cells[0] != place.offset + missing_code;
+  if (has_one && !place.categorical && common != missing_code) {
+    const auto code = static_cast<Code>(cells[0] - place.offset);
+    Found found;
+    see_candidate(code < common ? others : node_ - others, 2u * std::min(code, common),
+                  common < code, place, found);
+    if (is_behind(found, place)) return true;
+  }
+  scratch_.assign(place.n_codes, Sums(Totals{}));
+  for (std::size_t i = 0; i < cells.size(); ++i) scratch_[cells[i] - place.offset] = sums[i];
+  complete(place, node_, scratch_.data());
+  return see(place, scratch_.data());
 }
 
 template <class Sums>

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <limits>
+#include <span>
+#include <vector>
 
 #include "loss.hpp"
 #include "rows.hpp"
@@ -120,11 +122,16 @@ class Search {
   // for a split: then it need not be looked at below the node either.
   bool see(const CodeLayout::Place& place, const Sums* cells);
 
+  // The same if all that is there of a sparse feature's cells are these: `sums` in `cells` of the layout.
+  bool see_sparse(const CodeLayout::Place& place, std::span<const std::uint32_t> cells,
+                  const Sums* sums);
+
   const Split& best() const { return best_; }
   const Standings& standings() const { return standings_; }
 
  private:
   struct Found;
+  bool is_behind(const Found& found, const CodeLayout::Place& place) const;
   void see_edges(const Sums* cells, std::uint32_t n_edges, const Totals& missing,
                  std::uint32_t offset, const CodeLayout::Place& place, Found& found);
   void see_candidate(const Totals& left, std::uint32_t key, bool common_left,
@@ -138,6 +145,7 @@ class Search {
   Scale scale_;
   Split best_;
   Standings standings_;
+  std::vector<Sums> scratch_;
 };
 
 }  // namespace graftboost

@@ -39,8 +39,13 @@ class WorkingCells {
   std::size_t size() const { return size_; }
   std::size_t plain_size() const { return layout_.plain_size(); }
   const SparseEntries& entries() const { return entries_; }
-  // The cell of the layout that a sparse one is; null if it is the same.
+  // The cells of the layout that the sparse ones are; null if they are the same.
   const std::uint32_t* sparse_cells() const { return lists_rows_ ? cells_.data() : nullptr; }
+  // Likewise of one sparse place.
+  std::span<const std::uint32_t> sparse_cells(std::uint32_t number) const {
+    const auto [first, last] = ranges_[number];
+    return {cells_.data() + (first - plain_size()), last - first};
+  }
 
   // The cells of a place, from the first to before the last.
   std::pair<std::size_t, std::size_t> of(std::uint32_t number) const {
