@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -30,6 +31,9 @@ constexpr std::size_t rows_per_look = 40;
 // An update that is likely to take more than this share of a refit's work becomes one: on the whole, or,
 // once all trees are checked, for what is left to mend.
 constexpr double most_work = 0.65, most_to_mend = 0.9;
+// And at once if the first few trees are far beyond it.
+constexpr double far_too_much_work = 1.2;
+constexpr std::size_t fewest_glanced = 2;
 // The first trees, which are looked at when rows are added, have about half as much to mend as all.
 constexpr double first_trees = 2;
 
@@ -58,19 +62,18 @@ class Updater {
   // False if a refit is cheaper.
   bool run() {
     const Clock::time_point start = Clock::now();
-    const std::size_t n_trees = findings_.size();
     std::vector<std::size_t> sample, others;
     choose_sample(sample, others);
-    if (!change_.added.empty()) record_added(0, sample.back() + 1);
-    check(sample);
-    double refit_work = 0;
-    for (const std::size_t t : sample)
-      refit_work += work_to_grow(forest_.trees[t], 0, forest_.rows);
-    const double to_mend = work_to_mend(sample) * (change_.added.empty() ? 1 : first_trees);
-    if (!rule_.keeps_structure() && work_so_far() + to_mend > most_work * refit_work) return false;
-    if (!change_.added.empty()) record_added(sample.back() + 1, n_trees);
+    const std::span<const std::size_t> looked_at(sample);
+    const std::size_t n_glanced = (fewest_glanced + k_trees_ - 1) / k_trees_ * k_trees_;
+    const auto glanced = looked_at.first(std::min(n_glanced, sample.size()));
+    check(glanced);
+    if (too_much_work(glanced, far_too_much_work)) return false;
+    check(looked_at.subspan(glanced.size()));
+    if (too_much_work(looked_at, most_work)) return false;
     check(others);
-    refit_work *= static_cast<double>(n_trees) / static_cast<double>(sample.size());
+    const double refit_work = work_of_refit(looked_at) * static_cast<double>(findings_.size()) /
+                              static_cast<double>(looked_at.size());
     if (work_to_mend(sample) + work_to_mend(others) > most_to_mend * refit_work) return false;
     const Clock::time_point checked = Clock::now();
     mend();
@@ -108,9 +111,9 @@ class Updater {
   // What the added rows record in each tree depends on the values of their leaves in those before,
   // which follow from the rows of the leaves. What will be retrained is not known yet: like all rows,
   // the added ones keep what they recorded until their own node is.
-  void record_added(std::size_t first_tree, std::size_t last_tree) {
+  void record_added(std::size_t last_tree) {
     const std::size_t n = change_.added.size();
-    if (first_tree == 0) {
+    if (n_recorded_ == 0) {
       for (const Slot row : change_.added) added_targets_.push_back(forest_.rows.target[row]);
       added_scores_.resize(k_trees_);
       added_gradients_.resize(k_trees_);
@@ -129,7 +132,8 @@ class Updater {
     // Few rows are done before a second thread has started.
     const std::size_t n_shares =
         n * k_trees_ < 64 ? 1 : std::min<std::size_t>(k_trees_, checkers_.size());
-    for (std::size_t first = first_tree; first < last_tree; first += k_trees_) {
+    for (; n_recorded_ < last_tree; n_recorded_ += k_trees_) {
+      const std::size_t first = n_recorded_;
       forest_.loss.record(added_targets_, from, to, 0, n);
       parallel(n_threads_, n_shares, [&](std::size_t u) {
         for (std::size_t k = u; k < k_trees_; k += n_shares) {
@@ -139,7 +143,10 @@ class Updater {
     }
   }
 
-  void check(const std::vector<std::size_t>& trees) {
+  // Trees after those that were checked before, if rows are added.
+  void check(std::span<const std::size_t> trees) {
+    if (trees.empty()) return;
+    if (!change_.added.empty()) record_added(trees.back() + 1);
     parallel(n_threads_, checkers_.size(), [&](std::size_t u) {
       for (std::size_t i = u; i < trees.size(); i += checkers_.size()) {
         if (change_.added.empty()) checkers_[u]->book_totals(trees[i], {}, {});
@@ -148,10 +155,20 @@ class Updater {
     });
   }
 
-  double work_so_far() const { return counts().work; }
+  double work_of_refit(std::span<const std::size_t> trees) const {
+    double work = 0;
+    for (const std::size_t t : trees) work += work_to_grow(forest_.trees[t], 0, forest_.rows);
+    return work;
+  }
+
+  // Whether what was done with these trees, and is still to be done, is more than this share of a refit's.
+  bool too_much_work(std::span<const std::size_t> trees, double share) const {
+    const double to_mend = work_to_mend(trees) * (change_.added.empty() ? 1 : first_trees);
+    return !rule_.keeps_structure() && counts().work + to_mend > share * work_of_refit(trees);
+  }
 
   // Besides growing, their scores have to be gathered: from half of the trees, on average.
-  double work_to_mend(const std::vector<std::size_t>& trees) const {
+  double work_to_mend(std::span<const std::size_t> trees) const {
     double work = 0;
     for (const std::size_t t : trees) {
       if (!findings_[t]) continue;
@@ -225,6 +242,7 @@ class Updater {
   std::size_t k_trees_;
   std::vector<std::optional<Findings>> findings_;  // per tree; nothing where no row is in it
   double seconds_checking_ = 0, seconds_mending_ = 0;
+  std::size_t n_recorded_ = 0;  // trees in which the added rows have their gradients
   std::vector<std::int32_t> added_targets_;
   std::vector<Array<double>> added_scores_;  // before the next iteration, per tree of one
   std::vector<Array<Gradient>> added_gradients_;
