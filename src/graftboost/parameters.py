@@ -32,7 +32,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "tolerance_rule": [StrOptions({"regret", "rank"})],
     "tolerance": [Interval(Real, 0, math.inf, closed="both")],
     "updatable": ["boolean"],
-    "stats_memory": [Interval(Real, 0, None, closed="left"), None],
+    "stats_memory": [Interval(Real, 0, math.inf, closed="both"), None],
     "early_stopping": ["boolean"],
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     "n_iter_no_change": [Interval(Integral, 1, MOST, closed="both")],
@@ -83,7 +83,7 @@ DESCRIPTIONS = """\
     stats_memory : float or None, default=None
         Bytes that the sums of the nodes' candidates may take, which updates look at. What does not
         fit is counted again from the rows when an update comes to it: updates then take longer, but
-        do the same. None means half of the memory there is.
+        do the same. None means half of the memory there is, infinity that all are kept.
     early_stopping : bool, default=False
         Whether to stop when the validation loss no longer falls, and keep the best iteration. The
         loss is measured on `X_val`, or else on rows held out from `X`.

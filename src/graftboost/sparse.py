@@ -42,6 +42,11 @@ def read_sparse(X: Any, argument: str) -> Any:
     """
     from sklearn.utils import check_array
 
+    if not _is_sound(X):
+        raise ValueError(
+            f"{argument}: its indptr and indices are not those of a table of shape {X.shape}. They "
+            "may have been changed since it was made; make it anew, from (data, (row, column))."
+        )
     try:
         rows = check_array(
             X, accept_sparse="csr", dtype=None, ensure_all_finite=False, input_name=argument
@@ -62,6 +67,20 @@ def read_sparse(X: Any, argument: str) -> Any:
         exact = np.can_cast(rows.dtype, np.float32)
         rows = rows.astype(np.float32 if exact else np.float64)
     return rows
+
+
+def _is_sound(X: Any) -> bool:
+    """Tell whether all rows and cells are where they should be; scipy does not look again."""
+    if X.format not in ("csr", "csc"):
+        return True
+    n_rows, n_columns = X.shape if X.format == "csr" else X.shape[::-1]
+    begin = X.indptr
+    if len(begin) != n_rows + 1 or begin[0] != 0 or np.any(np.diff(begin) < 0):
+        return False
+    columns = X.indices[: begin[-1]]
+    if begin[-1] > min(len(X.indices), len(X.data)):
+        return False
+    return len(columns) == 0 or bool(columns.min() >= 0 and columns.max() < n_columns)
 
 
 def replace_columns(rows: Any, columns: list[int], values: NDArray[Any]) -> Any:

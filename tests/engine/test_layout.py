@@ -99,6 +99,31 @@ def test_two_byte_codes_beside_one_byte_codes() -> None:
     forest.check_state(n_threads=1)
 
 
+@pytest.mark.parametrize("n_columns", [250, 260, 600])
+def test_more_exclusive_columns_than_a_byte_has_values(n_columns: int) -> None:
+    data = one_hot_data(4_000, n_columns)
+    data.X[::97, 7] = np.nan
+    assert_same_as_reference(data)
+
+
+@pytest.mark.parametrize("value", [np.nan, -1.0, 0.5])
+def test_values_that_no_fitted_row_had(value: float) -> None:
+    """A column has a place in the shared byte for the values seen; others may come all the same."""
+    data = one_hot_data(1_200)
+    data.X[1_000:, 3:20:4] = value
+    bins = fit_bins(data.take(np.arange(1_000)))
+    forest = fit_forest(data.take(np.arange(1_000)), bins)
+    update_forest(forest, data.take(np.arange(1_000, 1_200)), np.arange(150), "regret", 1.0)
+    forest.check_state(n_threads=1)
+    applied = forest.apply(data.X[forest.row_ids], n_threads=1)
+    for t in range(forest.n_trees):
+        assert (applied[:, t] == forest.leaf_ids(t)).all()
+    # Bins are kept, so a fit of the same rows is a refit, whatever came when.
+    forest.refit(n_threads=1)
+    again = fit_forest(data.take(np.sort(forest.row_ids)), bins)
+    assert np.array_equal(forest.raw_scores(data.X, 1), again.raw_scores(data.X, 1))
+
+
 @pytest.mark.parametrize("also_hot", [0.0, 0.02, 0.5])
 def test_updates_of_one_hot_columns(also_hot: float) -> None:
     """Added rows may set columns together that never were before."""

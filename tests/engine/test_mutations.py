@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
 from graftboost import saving
 
 from .making import Data, fit_forest, make_data
-from .mutating import REFUSALS, Mutator, change
+from .mutating import REFUSALS, Mutator, change, n_mutations
 
-N_MUTATIONS = int(os.environ.get("GRAFTBOOST_MUTATIONS", "3000"))
+N_MUTATIONS = n_mutations(3000)
 CASES = [("logistic", False), ("softmax", True), ("squared", True), ("logistic", True)]
 
 

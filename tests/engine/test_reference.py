@@ -22,19 +22,21 @@ from .comparing import (
 from .making import LOSSES, Data, fit_bins, fit_forest, make_data, update_forest
 
 
+TRAINING: dict[str, Any] = {
+    "n_estimators": 4,
+    "learning_rate": 0.3,
+    "max_leaf_nodes": 8,
+    "min_samples_leaf": 5,
+    "l2_regularization": 0.1,
+}
+
+
 def fit_both(data: Data, **training: Any) -> tuple[Forest, reference.Model]:
     features = find_features(data)
     bins = fit_bins(data)
     for f, feature in enumerate(features):
         assert bins.edges(f).tolist() == list(feature.edges)
-    wanted: dict[str, Any] = {
-        "n_estimators": 4,
-        "learning_rate": 0.3,
-        "max_leaf_nodes": 8,
-        "min_samples_leaf": 5,
-        "l2_regularization": 0.1,
-        **training,
-    }
+    wanted = {**TRAINING, **training}
     return fit_forest(data, bins, **wanted), fit_reference(data, features, wanted)
 
 
@@ -149,13 +151,14 @@ def test_updates(
     if everything.weight is not None:
         everything.weight[0] = everything.weight.max() + 1
     held = everything.take(np.arange(80))
-    forest, model = fit_both(
-        held,
-        n_estimators=2,
-        max_leaf_nodes=max_leaf_nodes,
-        min_samples_leaf=min_samples_leaf,
-        subsample=subsample,
-    )
+    training = {
+        **TRAINING,
+        "n_estimators": 2,
+        "max_leaf_nodes": max_leaf_nodes,
+        "min_samples_leaf": min_samples_leaf,
+        "subsample": subsample,
+    }
+    forest, model = fit_both(held, **training)
     rng = np.random.default_rng(seed)
     places = {i: place for place, i in enumerate(everything.ids.tolist())}
     for n_out, n_in, (rule, tolerance), refreshes in steps:
@@ -169,9 +172,11 @@ def test_updates(
         how = (rule, tolerance, max(1, int(np.ceil(min(32 * tolerance, 1e9)))))
         counts = update_forest(forest, into, out, *how)
         if counts.refitted:  # the reference has no opinion on what is cheaper
-            return
-        retrained = update_reference(model, into, out, reference.ToleranceRule(*how))
-        assert retrained == counts.nodes_retrained
+            now = np.array([places[i] for i in forest.row_ids.tolist()])
+            model = fit_reference(everything.take(now), find_features(held), training)
+        else:
+            retrained = update_reference(model, into, out, reference.ToleranceRule(*how))
+            assert retrained == counts.nodes_retrained
         if refreshes:
             forest.refresh(n_threads=2)
             reference.refresh(model)

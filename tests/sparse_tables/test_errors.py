@@ -38,6 +38,29 @@ def test_infinity_names_its_column(value: float, form: str) -> None:
     assert pickle.dumps(model._forest) == before
 
 
+@pytest.mark.parametrize("form", ["csr", "csc"])
+@pytest.mark.parametrize(
+    ("part", "place", "value"),
+    [("indptr", 0, 1), ("indptr", 2, 10**6), ("indptr", -1, 10**6), ("indices", 1, 10**6)],
+)
+def test_tables_that_were_broken_after_they_were_made(
+    form: str, part: str, place: int, value: int
+) -> None:
+    y = TARGETS["two classes"]
+    model = make_model().fit(X, y)
+    table = scipy.sparse.csr_array(X).asformat(form)
+    getattr(table, part)[place] = value
+    for call in (
+        lambda: make_model().fit(table, y),
+        lambda: model.add(table, y),
+        lambda: model.predict(table),
+    ):
+        with pytest.raises(ValueError, match=r"X: its indptr and indices .* make it anew"):
+            call()
+    with pytest.raises(ValueError, match="X_val: its indptr"):
+        make_model().fit(X, y, X_val=table, y_val=y)
+
+
 def test_parts_that_add_up_to_infinity() -> None:
     table = scipy.sparse.csr_matrix(
         (np.full(2, 3e38, dtype=np.float32), [1, 1], [0, 2, 2]), shape=(2, 3)

@@ -90,7 +90,7 @@ def test_stats_memory_may_change_between_updates(make: Any) -> None:
     y = TARGETS["three classes"]
     model = make_model().fit(make(X[:180]), y[:180])
     other = make_model(stats_memory=0).fit(make(X[:180]), y[:180])
-    for turn, memory in enumerate([0, None, 3_000, 1e12, 0.0, 1, None, 50]):
+    for turn, memory in enumerate([0, None, 3_000, np.inf, 0.0, 1, None, 50]):
         other.set_params(stats_memory=memory)
         into = slice(180 + 5 * turn, 185 + 5 * turn)
         report = model.update(make(X[into]), y[into], remove=[turn, 20 + turn])
