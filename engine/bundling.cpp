@@ -24,6 +24,11 @@ class Candidates {
   }
 
   std::size_t size() const { return numbers_.size(); }
+  std::size_t n_codes() const {
+    std::size_t n = 0;
+    for (const Feature* feature : features_) n += feature->n_codes();
+    return n;
+  }
   std::uint32_t operator[](std::size_t i) const { return numbers_[i]; }
 
   // Calls with every candidate in which the row differs from the common code.
@@ -61,7 +66,7 @@ void bundle_features(const Table& x, std::span<const RowId> ids, std::uint64_t s
                      const std::vector<std::uint32_t>& columns, std::vector<Feature>& features) {
   const Candidates candidates(columns, features);
   const std::size_t n = candidates.size();
-  if (n < 2 || n > most_candidates || x.rows == 0) return;
+  if (n < 2 || n > most_candidates || candidates.n_codes() > x.rows) return;
 
   std::vector<bool> conflict(n * n);
   std::vector<std::size_t> differing;

@@ -31,8 +31,9 @@ inline constexpr std::uint32_t most_bundled_codes = 255;  // in one byte beside 
 
 // Sets `bundle` of features that, in a sample of rows drawn by hash of the row id, never differ from
 // their common codes in the same row (one-hot columns, above all). A row outside the sample, or added
-// later, may still do so: Rows keeps what does not fit into the shared cell apart. So bundles are a
-// matter of speed and memory; no model depends on them.
+// later, may still do so: Rows keeps what does not fit into the shared cell apart. Sums of bundled
+// features are kept for all their codes: where these are more than the rows, there are no bundles. All
+// this is a matter of speed and memory; no model depends on it.
 template <class Table>
 void bundle_features(const Table& x, std::span<const RowId> ids, std::uint64_t seed,
                      const std::vector<std::uint32_t>& columns, std::vector<Feature>& features);

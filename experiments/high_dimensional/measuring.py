@@ -51,7 +51,7 @@ SETS = {
 class Plan(UpdatePlan):
     """How much is measured of one data set; ``trainings`` are turns."""
 
-    limit: float = 1800.0  # seconds that a process may take for one fit
+    limit: float = 600.0  # seconds that a process may take for one fit
 
 
 SMALL = Settings(iterations=10)
