@@ -21,7 +21,6 @@ from .comparing import (
 )
 from .making import LOSSES, Data, fit_bins, fit_forest, make_data, update_forest
 
-
 TRAINING: dict[str, Any] = {
     "n_estimators": 4,
     "learning_rate": 0.3,
