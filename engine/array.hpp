@@ -10,25 +10,20 @@
 #include <type_traits>
 #include <utility>
 
+#include "wiping.hpp"
+
 namespace graftboost {
 
 // Elements to leave room for in an array per row, so that the first rows that are added move nothing.
 // Memory that is not touched costs nothing.
 inline std::size_t room_to_grow(std::size_t n_rows) { return n_rows / 64 + 64; }
 
-// Overwrites memory that is about to be given back, in a way that compilers do not leave out.
-inline void wipe(void* memory, std::size_t n_bytes) {
-  if (n_bytes == 0) return;
-  std::memset(memory, 0, n_bytes);
-  __asm__ __volatile__("" : : "r"(memory) : "memory");
-}
-
 // Owns its memory, or has it lent by somebody who keeps it as long as it is referred to: a model that is
 // read from a file works on the file's own pages. Elements past what was written are indeterminate.
 //
-// Growing leaves no copy of the elements behind: a row that is removed later is to be nowhere. Large
-// arrays grow through realloc, which moves their pages, not bytes: adding a row to a model of gigabytes
-// stays cheap.
+// No stale copy of an element survives: not when the array grows, shrinks, is assigned to or destroyed.
+// Past its size there is memory that was never written, or was wiped. Large arrays grow through realloc,
+// which moves their pages, not bytes: adding a row to a model of gigabytes stays cheap.
 template <class T>
 class Array {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -49,7 +44,9 @@ class Array {
     return *this;
   }
   ~Array() {
-    if (!lender_) std::free(data_);
+    if (lender_) return;
+    wipe();
+    std::free(data_);
   }
 
   void swap(Array& other) noexcept {
@@ -59,30 +56,20 @@ class Array {
     lender_.swap(other.lender_);
   }
 
-  // Grows in place by an eighth at least once it has been filled, so that appending is cheap.
+  // Grows by an eighth at least once it has been filled, so that appending is cheap. Shrinking does not
+  // move anything and cannot fail.
   void resize(std::size_t size) {
-    if (size > capacity_) {
-      const std::size_t capacity = capacity_ == 0 ? size : size + capacity_ / 8;
-      data_ = moved(capacity);
-      capacity_ = capacity;
-    }
+    if (size > capacity_) move_to(capacity_ == 0 ? size : size + capacity_ / 8);
+    if (size < size_) graftboost::wipe(data_ + size, (size_ - size) * sizeof(T));
     size_ = size;
   }
   // Room for so many without moving; the memory is not touched before it is used.
   void reserve(std::size_t capacity) {
-    const std::size_t size = size_;
-    if (capacity <= capacity_) return;
-    resize(capacity);
-    size_ = size;
+    if (capacity > capacity_) move_to(capacity_ == 0 ? capacity : capacity + capacity_ / 8);
   }
   void push_back(T value) {
-    const std::size_t at = size_;
-    if (at == capacity_) {
-      resize(at + at / 2 + 16);
-      size_ = at;
-    }
-    data_[at] = value;
-    size_ = at + 1;
+    if (size_ == capacity_) move_to(size_ + size_ / 2 + 16);
+    data_[size_++] = value;
   }
   void fill(T value) {
     for (std::size_t i = 0; i < size_; ++i) data_[i] = value;
@@ -99,27 +86,26 @@ class Array {
   const T* begin() const { return data_; }
   const T* end() const { return data_ + size_; }
 
-  void wipe() {
-    if (data_ != nullptr) graftboost::wipe(data_, capacity_ * sizeof(T));
-  }
+  void wipe() { graftboost::wipe(data_, size_ * sizeof(T)); }
 
  private:
   // Above this, malloc maps pages of their own for an array, whatever it has learned to do below.
   static constexpr std::size_t least_mapped_bytes = std::size_t{64} << 20;
 
-  T* moved(std::size_t capacity) {
+  void move_to(std::size_t capacity) {
     if (capacity > PTRDIFF_MAX / sizeof(T)) throw std::bad_alloc();
     const bool mapped = !lender_ && capacity_ * sizeof(T) >= least_mapped_bytes;
     void* to = mapped ? std::realloc(static_cast<void*>(data_), capacity * sizeof(T))
                       : std::malloc(capacity * sizeof(T));
     if (to == nullptr) throw std::bad_alloc();
     if (!mapped && data_ != nullptr) {
-      std::memcpy(to, data_, size_ * sizeof(T));
-      graftboost::wipe(data_, size_ * sizeof(T));
+      if (size_ != 0) std::memcpy(to, data_, size_ * sizeof(T));
+      wipe();
       if (!lender_) std::free(data_);
     }
     lender_.reset();
-    return static_cast<T*>(to);
+    data_ = static_cast<T*>(to);
+    capacity_ = capacity;
   }
 
   T* data_ = nullptr;

@@ -248,7 +248,7 @@ nb::ndarray<nb::numpy, std::int32_t, nb::ndim<2>> apply(const gb::Forest& forest
 template <class Use>
 auto at_rest(const gb::Forest& forest, Use&& use) {
   nb::gil_scoped_release release;
-  std::lock_guard lock(forest.change_lock);
+  const gb::Forest::Exclusive lock(forest);
   return use();
 }
 
@@ -295,17 +295,20 @@ nb::dict describe_tree(gb::Forest& forest, std::size_t t) {
   return tree;
 }
 
-const gb::TreeState& state_of(const gb::Forest& forest, std::size_t t) {
+// What `use` says of the state of a tree, while nobody changes it.
+template <class Use>
+auto with_state(const gb::Forest& forest, std::size_t t, Use&& use) {
   look_first(forest);
-  if (t >= forest.states.size())
-    throw nb::index_error("t: there is no such tree, or the model is not updatable");
-  return forest.states[t];
+  auto said = at_rest(forest, [&] {
+    return t < forest.states.size() ? std::optional(use(forest.states[t])) : std::nullopt;
+  });
+  if (!said) throw nb::index_error("t: there is no such tree, or the model is not updatable");
+  return *std::move(said);
 }
 
 nb::dict describe_splits(const gb::Forest& forest, std::size_t t) {
-  state_of(forest, t);  // or throws
   const std::vector<gb::SplitPlace> places =
-      at_rest(forest, [&] { return gb::split_places(forest, t); });
+      with_state(forest, t, [&](const gb::TreeState&) { return gb::split_places(forest, t); });
   using Place = gb::SplitPlace;
   nb::dict splits;
   splits["node"] = column(places, [](const Place& p) { return p.node; });
@@ -386,6 +389,8 @@ void each_number(Summary& s, Use&& use) {
   use("n_classes", s.loss.n_classes);
   use("centre", s.loss.centre);
   use("scale", s.loss.scale);
+  use("weighted", s.loss.weighted);
+  use("weight_scale", s.loss.weight_scale);
   use("weight_unit", s.loss.weight_unit);
   use("least_hessian", s.loss.least_hessian);
   use("n_estimators", s.params.n_estimators);
@@ -451,12 +456,22 @@ nb::list describe_parts(const nb::object& self, bool state, bool room) {
   return described;
 }
 
-// Python's object lives until nobody needs it, and is let go of with the interpreter's lock.
+// Python's object lives until nobody needs it. Whoever is the last must not wait for the interpreter's
+// lock (see forking.hpp), so the interpreter is asked to let go of it.
 std::shared_ptr<const void> keep(nb::object object) {
-  return {new nb::object(std::move(object)), [](const void* p) {
-            nb::gil_scoped_acquire gil;
-            delete static_cast<const nb::object*>(p);
-          }};
+  const auto let_go = [](const void* p) {
+    const auto release = [](void* kept) {
+      Py_DECREF(static_cast<PyObject*>(kept));
+      return 0;
+    };
+    auto* kept = const_cast<PyObject*>(static_cast<const PyObject*>(p));
+    if (!nb::is_alive()) return;
+    if (PyGILState_Check() != 0 || Py_AddPendingCall(release, kept) != 0) {
+      nb::gil_scoped_acquire gil;
+      release(kept);
+    }
+  };
+  return {object.release().ptr(), let_go};
 }
 
 using Values = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -473,17 +488,17 @@ std::unique_ptr<gb::Forest> put_together(const nb::dict& summary, const nb::dict
   }
   const std::shared_ptr<const void> lender = keep(nb::dict(parts));
   std::unique_ptr<gb::Forest> made = gb::put_together(read_summary(summary), given, lender);
-  if (made->states.empty()) return made;
+  if (!made->params.updatable) return made;
   // What is verified first is held by the forest, and the forest by nothing of it.
   made->unseen = true;
   made->first_look = [forest = made.get(), verify = keep(verify), thorough] {
     nb::gil_scoped_acquire gil;
-    const auto& call = *static_cast<const nb::object*>(verify.get());
+    const nb::handle call(static_cast<const PyObject*>(verify.get()));
     if (!call.is_none()) call();
     std::optional<std::string> flaw;
     {
       nb::gil_scoped_release release;
-      std::lock_guard lock(forest->change_lock);
+      const gb::Forest::Exclusive lock(*forest);
       flaw = gb::find_flaw(*forest, thorough, 2);
     }
     if (flaw) throw std::invalid_argument(*flaw);
@@ -532,6 +547,7 @@ NB_MODULE(_engine, m) {
           [](const gb::BinMap& b, const AnyTable& x) {
             std::vector<gb::Code> codes;
             with_values(x, [&](const auto& values) {
+              gb::check_columns(values.columns, b);
               for (std::uint32_t r = 0; r < values.rows; ++r) {
                 for (std::uint32_t f = 0; f < values.columns; ++f)
                   codes.push_back(b[f].code(values.at(r, f)));
@@ -648,7 +664,7 @@ NB_MODULE(_engine, m) {
           [](gb::Forest& f, int n_threads) {
             look_first(f);
             nb::gil_scoped_release release;
-            std::lock_guard lock(f.change_lock);
+            const gb::Forest::Exclusive lock(f);
             f.refit(n_threads);
             f.forget_snapshot();
           },
@@ -659,7 +675,7 @@ NB_MODULE(_engine, m) {
             if (!f.params.updatable) throw nb::value_error("the model is not updatable");
             look_first(f);
             nb::gil_scoped_release release;
-            std::lock_guard lock(f.change_lock);
+            const gb::Forest::Exclusive lock(f);
             gb::refresh(f, n_threads);
             f.forget_snapshot();
           },
@@ -682,17 +698,20 @@ NB_MODULE(_engine, m) {
       .def(
           "recorded",
           [](const gb::Forest& f, std::size_t t) {
-            const auto& recorded = state_of(f, t).recorded;
-            return to_numpy(std::vector<gb::Gradient>(recorded.begin(), recorded.end()));
+            return to_numpy(with_state(f, t, [](const gb::TreeState& state) {
+              return std::vector<gb::Gradient>(state.recorded.begin(), state.recorded.end());
+            }));
           },
           "t"_a, "The gradient that each row recorded in a tree.")
       .def(
           "leaf_ids",
           [](const gb::Forest& f, std::size_t t) {
-            std::vector<std::int32_t> ids(f.rows.size());
-            state_of(f, t).leaf_ids.visit(
-                [&](const auto* from) { std::copy_n(from, ids.size(), ids.begin()); });
-            return to_numpy(std::move(ids));
+            return to_numpy(with_state(f, t, [&](const gb::TreeState& state) {
+              std::vector<std::int32_t> ids(f.rows.size());
+              state.leaf_ids.visit(
+                  [&](const auto* from) { std::copy_n(from, ids.size(), ids.begin()); });
+              return ids;
+            }));
           },
           "t"_a, "The leaf that each row is in, in a tree.")
       .def(

@@ -95,7 +95,7 @@ void sort_keys(Array<Key>& keys, Array<Key>& scratch) {
 // What the rows looked at have in a column. Distinct values in ascending order; first[i] is how many of
 // the sorted values lie before value i.
 struct Distribution {
-  std::vector<double> values;
+  WipedVector<double> values;
   std::vector<std::size_t> first;
   std::size_t size = 0;
   std::size_t n_zeros = 0, n_missing = 0;
@@ -201,11 +201,11 @@ struct LookedAt {
 
 // Column by column, the values that lie just below an edge.
 template <class Value>
-using Lows = std::vector<std::vector<Value>>;
+using Lows = std::vector<WipedVector<Value>>;
 
 // Lowers the least value above each of `lows` to one that is seen; least[0] is below all of them.
 template <class Value>
-void see_value(const std::vector<Value>& lows, Value value, std::vector<Value>& least) {
+void see_value(const WipedVector<Value>& lows, Value value, WipedVector<Value>& least) {
   Value& known = least[edges_below(lows.data(), lows.size(), value)];
   if (value < known) known = value;  // a NaN is below nothing and changes nothing
 }

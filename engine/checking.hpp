@@ -25,16 +25,16 @@ class TreeChecker : public TreeWork<Sums> {
   using Base = TreeWork<Sums>;
   using Base::at, Base::change_, Base::count, Base::count_again, Base::forest_, Base::growing_,
       Base::is_smaller, Base::kept, Base::kept_, Base::layout, Base::leaf_ids_under, Base::look_at,
-      Base::may_split, Base::never, Base::node, Base::present_gain, Base::rows_in, Base::rule_,
-      Base::set_value, Base::sibling, Base::state_, Base::t_, Base::tolerated, Base::tree_,
+      Base::may_split, Base::never, Base::node, Base::present_gain, Base::rollback_, Base::rows_in,
+      Base::rule_, Base::set_value, Base::sibling, Base::state_, Base::t_, Base::tolerated, Base::tree_,
       Base::watch;
   using typename Base::Reached;
 
  public:
   using Base::counts;
 
-  TreeChecker(Forest& forest, const Change& change, const ToleranceRule& rule)
-      : Base(forest, change, rule),
+  TreeChecker(Forest& forest, const Change& change, const ToleranceRule& rule, Rollback* rollback)
+      : Base(forest, change, rule, rollback),
         path_(forest.rows.layout),
         codes_(forest.rows.layout.n_places()) {}
 
@@ -42,6 +42,7 @@ class TreeChecker : public TreeWork<Sums> {
   // leaves' values are added to `scores`.
   void book_totals(std::size_t t, std::span<const Gradient> gradients, std::span<double> scores) {
     look_at(t);
+    rollback_->save_tree(t);
     if (!state_->counted) count_sums();
     for (const Slot row : change_.removed) book_row_totals(leaf_of(row), row, false);
     state_->leaf_ids.visit([&](auto* leaf_ids) {
@@ -405,11 +406,20 @@ class TreeChecker : public TreeWork<Sums> {
     const Test before = std::exchange(node(top).test, test);
     const Reached reached = rows_in(leaf_ids_under(top));
     counts.work += work_of::sided_row * static_cast<double>(reached.inside.size());
+    const auto choose = [&](std::span<const Slot> slots) {
+      Array<Slot> moving;
+      for (const Slot row : slots) {
+        const Code code = forest_.rows.code(row, test.feature);
+        if (before.left(code) != test.left(code)) moving.push_back(row);
+      }
+      rollback_->save_rows(t_, {moving.data(), moving.size()});
+      return moving;
+    };
+    const Array<Slot> inside = choose(reached.inside), outside = choose(reached.outside);
     state_->leaf_ids.visit([&](auto* leaf_ids) {
       using LeafId = std::remove_reference_t<decltype(*leaf_ids)>;
       const auto move = [&](Slot row, bool inside) {
         const auto code = [&](std::uint32_t f) { return forest_.rows.code(row, f); };
-        if (before.left(code(test.feature)) == test.left(code(test.feature))) return;
         const NodeIndex from = leaf_of(row), to = tree_->route(code, top);
         leaf_ids[row] = static_cast<LeafId>(node(to).leaf);
         if (!inside) return;
@@ -419,8 +429,8 @@ class TreeChecker : public TreeWork<Sums> {
         book_sums(top, from, row, false);
         book_sums(top, to, row, true);
       };
-      for (const Slot row : reached.inside) move(row, true);
-      for (const Slot row : reached.outside) move(row, false);
+      for (const Slot row : inside) move(row, true);
+      for (const Slot row : outside) move(row, false);
     });
   }
 

@@ -17,29 +17,37 @@ void check_targets(std::span<const double> y) {
   const auto [least, most] = std::minmax_element(y.begin(), y.end());
   if (Loss{}.set_scale(*least, *most)) return;
   throw std::invalid_argument(
-      "y: its values are too close to each other to be told apart (extent " +
-      std::to_string(*most / 2 - *least / 2) + "); multiply it by a large number first");
-}
-
-// As fine a unit as the sums have room for: the largest weight is 2^bits of it.
-double weight_unit(const Loss& loss, const Array<double>& weight) {
-  const int room = loss.kind == LossKind::squared ? 34 : 40;
-  const auto rows_bits =
-      static_cast<int>(std::ceil(std::log2(static_cast<double>(weight.size()) + 1)));
-  const int bits = std::clamp(room - rows_bits, 8, loss.kind == LossKind::squared ? 20 : 24);
-  const double largest = *std::max_element(weight.begin(), weight.end());
-  return std::ldexp(power_of_two_above(largest), -bits);
-}
-
-// Over the rows that count. Of integers, so that the order of rows does not matter.
-double mean_weight(const Loss& loss, const Array<Weight>& weights) {
-  std::int64_t sum = 0, n = 0;
-  for (const Weight w : weights) sum += w, n += w != 0;
-  return static_cast<double>(sum) / static_cast<double>(std::max<std::int64_t>(n, 1)) *
-         loss.weight_unit;
+      "y: the range of its values is too small to represent; multiply it by a large number first");
 }
 
 }  // namespace
+
+void check_columns(std::size_t n_columns, const BinMap& bins) {
+  if (n_columns == bins.n_features()) return;
+  throw std::invalid_argument("X: has " + std::to_string(n_columns) + " columns where " +
+                              std::to_string(bins.n_features()) + " were expected");
+}
+
+template <class Table>
+void check_sample(const Sample<Table>& sample, const BinMap& bins, int n_classes) {
+  const std::size_t n = sample.x.rows;
+  check_columns(sample.x.columns, bins);
+  const auto check = [](bool fine, const std::string& what) {
+    if (!fine) throw std::invalid_argument(what);
+  };
+  check(sample.y.size() == n, "y: has another number of rows than X");
+  check(sample.weight.empty() || sample.weight.size() == n,
+        "sample_weight: has another number of rows than X");
+  check(sample.ids.empty() || sample.ids.size() == n,
+        "row_ids: has another number of rows than X");
+  for (const double y : sample.y) {
+    check(n_classes > 1 ? y >= 0 && y < n_classes && y == std::floor(y) : std::isfinite(y),
+          n_classes > 1 ? "y: has a number that no class has" : "y: has a number that is not finite");
+  }
+  for (const double weight : sample.weight)
+    check(std::isfinite(weight) && weight >= 0,
+          "sample_weight: has a weight that is negative or not finite");
+}
 
 template <class Table>
 std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap> bins, const Sample<Table>& sample,
@@ -47,6 +55,8 @@ std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap> bins, const Sa
                                     std::size_t stats_memory, const Sample<Table>* validation,
                                     const Stopping& stopping, const OnIteration& on_iteration,
                                     int n_threads) {
+  check_sample(sample, *bins, n_classes);
+  if (validation != nullptr) check_sample(*validation, *bins, n_classes);
   auto made = std::make_unique<Forest>();
   Forest& forest = *made;
   forest.bins = std::move(bins);
@@ -67,7 +77,11 @@ std::unique_ptr<Forest> Forest::fit(std::shared_ptr<const BinMap> bins, const Sa
     held_out.rows.append_codes(*forest.bins, validation->x, n_threads);
     for (const double y : validation->y)
       held_out.rows.target.push_back(forest.loss.target_on_grid(y));
-    held_out.weight.assign(validation->weight.begin(), validation->weight.end());
+    // Only how they compare matters, and so they cannot overflow.
+    double largest = 0;
+    for (const double weight : validation->weight) largest = std::max(largest, weight);
+    for (const double weight : validation->weight)
+      held_out.weight.push_back(weight / power_of_two_below(largest));
     for (const double base : forest.base_scores) {
       held_out.scores.emplace_back(validation->x.rows, base);
     }
@@ -117,13 +131,8 @@ void Forest::set_scales() {
     const auto [least, most] = std::minmax_element(rows.raw_target.begin(), rows.raw_target.end());
     loss.set_scale(*least, *most);
   }
-  loss.weight_unit = 1;
-  loss.least_hessian = Loss{}.least_hessian;
-  if (rows.raw_weight.empty()) return;
-  loss.weight_unit = weight_unit(loss, rows.raw_weight);
-  put_on_grids(0);
-  // Weights of one and more say how often a row counts, smaller ones only how much beside others.
-  loss.least_hessian *= std::min(1.0, mean_weight(loss, rows.weight));
+  if (!rows.raw_weight.empty())
+    loss.set_weight_scale({rows.raw_weight.data(), rows.raw_weight.size()});
 }
 
 void Forest::put_on_grids(std::size_t first) {
@@ -150,27 +159,44 @@ std::unique_ptr<Forest> Forest::copy() const {
   made->base_scores = base_scores;
   made->noise = noise;
   made->trees = trees;
-  made->states = states;
+  made->states = std::vector<TreeState>(states);
   made->validation_losses = validation_losses;
   made->stats_memory = stats_memory;
   return made;
 }
 
-void Forest::refit(int n_threads) {
-  set_scales();
-  put_on_grids(0);
-  base_scores = loss.base_scores(target_sums);
-  trees.clear();
-  drop_states(n_threads);
-  train(*this, nullptr, {}, {}, n_threads);
+void Forest::refit(int n_threads, const std::function<void(Forest&)>& change) {
+  // Two sets of histograms would take too much memory. These can be computed again, should it fail.
+  for (TreeState& state : states) state.drop_sums();
+  Forest next;
+  next.bins = bins;
+  next.loss = loss;
+  next.params = params;
+  next.stats_memory = stats_memory;
+  next.rows = rows;
+  if (change) change(next);
+  next.set_scales();
+  next.put_on_grids(0);
+  next.base_scores = next.loss.base_scores(next.target_sums);
+  train(next, nullptr, {}, {}, n_threads);
+
+  // Nothing below can fail.
+  loss = next.loss;
+  params = next.params;
+  noise = next.noise;
+  std::swap(rows, next.rows);
+  index = {};
+  std::swap(target_sums, next.target_sums);
+  std::swap(base_scores, next.base_scores);
+  std::swap(trees, next.trees);
+  std::swap(states, next.states);
+  next.drop_states(n_threads);
 }
 
 void Forest::drop_states(int n_threads) {
-  parallel(n_threads, states.size(), [&](std::size_t t) {
-    states[t].recorded.wipe();
-    states[t].leaf_ids.narrow.wipe();
-    states[t].leaf_ids.wide.wipe();
-    states[t] = {};
+  parallel(n_threads, states.size(), [this](std::size_t t) {
+    states[t].recorded = {};
+    states[t].leaf_ids = {};
   });
   states.clear();
 }
@@ -185,10 +211,11 @@ struct Forest::Snapshot {
 // If there is none, a change may be under way: it ends before the next one is compiled.
 std::shared_ptr<const Forest::Snapshot> Forest::snapshot() const {
   {
+    const ForkBarrier::AtWork at_work;
     std::lock_guard lock(snapshot_lock_);
     if (snapshot_) return snapshot_;
   }
-  std::lock_guard no_change(change_lock);
+  const Exclusive no_change(*this);
   std::lock_guard lock(snapshot_lock_);
   if (!snapshot_) {
     snapshot_ = std::make_shared<const Snapshot>(
@@ -197,13 +224,14 @@ std::shared_ptr<const Forest::Snapshot> Forest::snapshot() const {
   return snapshot_;
 }
 
-void Forest::forget_snapshot() {
+void Forest::forget_snapshot() noexcept {
   std::lock_guard lock(snapshot_lock_);
   snapshot_.reset();
 }
 
 template <class Table>
 Columns<double> Forest::scores(const Table& x, int first, int last, int n_threads) const {
+  check_columns(x.columns, *bins);
   const auto now = snapshot();
   const std::vector<double>& base = now->base_scores;
   const std::size_t k_trees = base.size(), n_trees = now->scorer.n_trees();
@@ -224,6 +252,7 @@ Columns<double> Forest::scores(const Table& x, int first, int last, int n_thread
 
 template <class Table>
 Columns<std::int32_t> Forest::leaf_ids(const Table& x, int n_threads) const {
+  check_columns(x.columns, *bins);
   const auto now = snapshot();
   const std::size_t n_trees = now->scorer.n_trees();
   Columns<std::int32_t> result{std::vector<std::int32_t>(x.rows * n_trees), n_trees};
@@ -274,8 +303,8 @@ std::optional<std::string> find_fault_in_tree(const Forest& forest, std::size_t 
     const std::span<const Slot> reached(slots[i].data(), n);
     if (total_of(contributions, reached, 1) != node.sums)
       return where + std::to_string(i) + ": its sums are not those of its rows";
-    if (node.value != forest.loss.leaf_value(node.sums, forest.params.learning_rate,
-                                             forest.params.l2_regularization)) {
+    if (node.value !=
+        forest.loss.leaf_value(node.sums, forest.params.learning_rate, forest.l2())) {
       return where + std::to_string(i) + ": its value does not follow from its sums";
     }
     if (i >= kept.size() || !kept[i].kept) continue;
@@ -321,6 +350,7 @@ std::optional<std::string> Forest::find_fault(int n_threads) const {
 }
 
 #define GRAFTBOOST_FOR_TABLE(Table)                                                              \
+  template void check_sample(const Sample<Table>&, const BinMap&, int);                          \
   template std::unique_ptr<Forest> Forest::fit(                                                  \
       std::shared_ptr<const BinMap>, const Sample<Table>&, LossKind, int, const TrainingParams&, \
       std::size_t, const Sample<Table>*, const Stopping&, const OnIteration&, int);              \

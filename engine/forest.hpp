@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "binning.hpp"
+#include "forking.hpp"
 #include "growing.hpp"
 #include "ids.hpp"
 #include "loss.hpp"
@@ -42,6 +43,14 @@ struct Sample {
   std::span<const double> weight;
   std::span<const RowId> ids;
 };
+
+// Throws std::invalid_argument if a table does not have a column for each feature.
+void check_columns(std::size_t n_columns, const BinMap& bins);
+
+// Throws std::invalid_argument if a sample is not one for a model with these bins and so many classes (1
+// for squared error): arrays of other lengths, or numbers that stand for nothing.
+template <class Table>
+void check_sample(const Sample<Table>& sample, const BinMap& bins, int n_classes);
 
 // So many values a row, row by row.
 template <class T>
@@ -79,8 +88,10 @@ class Forest {
 
   std::unique_ptr<Forest> copy() const;
 
-  // Trains all again from the rows held: the same forest that fit() makes of them with these bins.
-  void refit(int n_threads);
+  // Trains all trees on the rows held: the same forest that fit() makes of them with these bins. It is
+  // trained aside, on a copy of the rows that `change` may alter first, and then takes the place of this
+  // one: if anything throws, nothing has changed. To be called with the lock held.
+  void refit(int n_threads, const std::function<void(Forest&)>& change = {});
 
   int trees_per_iteration() const { return loss.trees_per_iteration(); }
   int n_iterations() const { return static_cast<int>(trees.size()) / trees_per_iteration(); }
@@ -107,6 +118,9 @@ class Forest {
   // std::invalid_argument, and calls the id by the name of the caller's argument.
   Slot slot_of(RowId id, const std::string& argument) const;
 
+  // The regularization beside sums, which are in units of the weight scale.
+  double l2() const { return params.l2_regularization / loss.weight_scale; }
+
   // Whether a row belongs to a tree's subsample: a hash, so that nothing need be stored.
   bool in_bag(std::size_t tree, RowId id) const {
     return params.subsample >= 1 ||
@@ -131,16 +145,23 @@ class Forest {
   // Bytes that the candidates' sums of all nodes may take. Not of the model but of the machine.
   std::size_t stats_memory = std::numeric_limits<std::size_t>::max();
 
-  // Held while the forest changes. Predictions meanwhile go on with the last snapshot, if they have
-  // made one, or wait; so they see the forest before or after, never between.
-  mutable std::mutex change_lock;
+  // Held while the forest changes, or is looked at. Predictions meanwhile go on with the last snapshot,
+  // if they have made one, or wait; so they see the forest before or after, never between.
+  class Exclusive {
+   public:
+    explicit Exclusive(const Forest& forest) : lock_(forest.change_lock_) {}
+
+   private:
+    ForkBarrier::AtWork at_work_;  // first: a fork waits for those who hold or want the lock
+    std::lock_guard<std::mutex> lock_;
+  };
   // Rows and states that came from outside are unseen until they are used for the first time. Then this
   // is called, by one thread at a time, and throws if they are not sound.
   mutable std::atomic<bool> unseen = false;
-  mutable std::mutex look_lock;
+  mutable ForkSafeLock look_lock;
   std::function<void()> first_look;
   // To be called at the end of a change, with the lock held.
-  void forget_snapshot();
+  void forget_snapshot() noexcept;
 
   // Forgets what rows recorded, and leaves none of it in memory.
   void drop_states(int n_threads);
@@ -154,6 +175,7 @@ class Forest {
   struct Snapshot;
   std::shared_ptr<const Snapshot> snapshot() const;
 
+  mutable std::mutex change_lock_;
   mutable std::mutex snapshot_lock_;
   mutable std::shared_ptr<const Snapshot> snapshot_;
 };

@@ -19,12 +19,13 @@ class Joiner {
     for (auto& g : grafts_) graft_of_[static_cast<std::size_t>(g.node)] = &g;
   }
 
-  void join() {
+  Replaced<Sums> join() {
     copy_old(0, no_node);
+    joined_.index_leaves();
     tree_ = std::move(joined_);
-    tree_.index_leaves();
-    kept_ = std::move(joined_kept_);
-    watches_ = std::move(joined_watches_);
+    kept_.swap(joined_kept_);
+    watches_.swap(joined_watches_);
+    return {std::move(joined_kept_), std::move(joined_watches_)};
   }
 
  private:
@@ -87,13 +88,14 @@ class Joiner {
 }  // namespace
 
 template <class Sums>
-void graft(Tree& tree, KeptSums<Sums>& kept, std::vector<Watch>& watches,
-           std::vector<Graft<Sums>> grafts) {
-  Joiner<Sums>(tree, kept, watches, grafts).join();
+Replaced<Sums> graft(Tree& tree, KeptSums<Sums>& kept, std::vector<Watch>& watches,
+                     std::vector<Graft<Sums>> grafts) {
+  return Joiner<Sums>(tree, kept, watches, grafts).join();
 }
 
-template void graft(Tree&, KeptSums<PackedSums>&, std::vector<Watch>&,
-                    std::vector<Graft<PackedSums>>);
-template void graft(Tree&, KeptSums<WideSums>&, std::vector<Watch>&, std::vector<Graft<WideSums>>);
+template Replaced<PackedSums> graft(Tree&, KeptSums<PackedSums>&, std::vector<Watch>&,
+                                    std::vector<Graft<PackedSums>>);
+template Replaced<WideSums> graft(Tree&, KeptSums<WideSums>&, std::vector<Watch>&,
+                                  std::vector<Graft<WideSums>>);
 
 }  // namespace graftboost

@@ -17,10 +17,16 @@ struct Graft {
   std::vector<std::int32_t> leaf_ids;  // of the subtree's leaves 0, 1, ..., in the tree
 };
 
-// The tree with all the grafts, whose nodes lie in disjoint subtrees. Nodes of the result are numbered
-// from the root, left before right; `kept` and `watches` move along with their nodes.
+// Puts all the grafts, whose nodes lie in disjoint subtrees, into the tree. Nodes are numbered anew from
+// the root, left before right; `kept` and `watches` move along with their nodes. Returns the former
+// `kept` and `watches`, with an element for each former node and nothing in them.
 template <class Sums>
-void graft(Tree& tree, KeptSums<Sums>& kept, std::vector<Watch>& watches,
-           std::vector<Graft<Sums>> grafts);
+struct Replaced {
+  KeptSums<Sums> kept;
+  std::vector<Watch> watches;
+};
+template <class Sums>
+Replaced<Sums> graft(Tree& tree, KeptSums<Sums>& kept, std::vector<Watch>& watches,
+                     std::vector<Graft<Sums>> grafts);
 
 }  // namespace graftboost

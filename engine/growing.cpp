@@ -123,12 +123,12 @@ void Grower<Sums>::count(const Contributions& contributions, Growth& growth,
   const bool shared = static_cast<double>(growth.size()) * cells_per_row_ >= least;
   const std::size_t n_shares = shared ? static_cast<std::size_t>(std::max(n_threads_, 1)) : 1;
   if (partial_.size() + 1 < n_shares) partial_.resize(n_shares - 1);
+  for (std::size_t share = 1; share < n_shares; ++share) partial_[share - 1].resize(cells_.size());
   parallel(n_threads_, n_shares + (meanwhile ? 1 : 0), [&](std::size_t share) {
     if (share == n_shares) return meanwhile();
     const std::size_t begin = slots.size() * share / n_shares;
     const std::size_t end = slots.size() * (share + 1) / n_shares;
     Histogram<Sums>& target = share == 0 ? growth.histogram : partial_[share - 1];
-    target.resize(growth.histogram.size());
     target.fill(Sums(Totals{}));
     accumulate(rows_, contributions, slots.subspan(begin, end - begin), target.data(),
                cells_.entries());

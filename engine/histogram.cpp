@@ -19,7 +19,8 @@ Sums sums_of(const Contributions& contributions, Slot row) {
   Totals totals{g, squared ? Loss::squared_hessian() : Loss::probability_hessian(g), 1};
   if constexpr (weighted) {
     const std::int64_t w = contributions.weight[row];
-    totals = {totals.g * w, totals.h * w, w != 0};
+    constexpr auto kind = squared ? LossKind::squared : LossKind::logistic;
+    totals = {Loss::weighted_gradient(kind, g, w), totals.h * w, w != 0};
   }
   return Sums(totals);
 }

@@ -22,7 +22,7 @@ struct Contributions {
         kind == LossKind::squared ? Loss::squared_hessian() : Loss::probability_hessian(g);
     if (weight == nullptr) return {g, h, 1};
     const std::int64_t w = weight[row];
-    return {g * w, h * w, w != 0};
+    return {Loss::weighted_gradient(kind, g, w), h * w, w != 0};
   }
 };
 

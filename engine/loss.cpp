@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 
@@ -45,8 +46,8 @@ constexpr double approximate_range = 700;
 // though the error is a thousand times smaller than the margin: it need not be known better.
 constexpr double largest_doubt = 0.5 - 0x1p-15;
 
-constexpr std::size_t stretch = 64;
-using Stretch = std::array<double, stretch>;
+constexpr std::size_t stretch = RecordScratch::stretch;
+using Stretch = RecordScratch::Stretch;
 
 GRAFTBOOST_ALSO_AVX2
 void exp_stretch(const double* x, double* out, double* doubt) {
@@ -70,10 +71,9 @@ void gradient_stretch(const double* part, const double* whole, const std::int32_
 }
 
 Gradient squared_gradient(std::int32_t target, double score) {
-  constexpr double least = std::numeric_limits<Gradient>::min() + 1.0;
-  constexpr double most = std::numeric_limits<Gradient>::max();
+  constexpr double most = 1 << Loss::squared_gradient_bits;
   return static_cast<Gradient>(
-      std::clamp(round_to_even(score / Loss::target_grid) - target, least, most));
+      std::clamp(round_to_even(score / Loss::target_grid) - target, -most, most));
 }
 
 }  // namespace
@@ -85,6 +85,8 @@ double Loss::leaf_value(const Totals& sums, double learning_rate, double l2) con
   const double step = std::clamp(-(g / h), -largest_step(), largest_step());
   return on_leaf_grid(step * (learning_rate * class_factor()));
 }
+
+double power_of_two_below(double x) { return std::ldexp(1.0, std::ilogb(x)); }
 
 double power_of_two_above(double x) {
   int exponent = 0;
@@ -104,27 +106,75 @@ bool Loss::set_scale(double least_target, double most_target) {
   return true;
 }
 
+namespace {
+
+// Short, whatever the number: std::to_string writes 1e300 in 301 digits.
+std::string in_words(double x) {
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.6g", x);
+  return text.data();
+}
+
+int bit_width(unsigned __int128 x) {
+  const auto high = static_cast<std::uint64_t>(x >> 64);
+  return high != 0 ? 64 + std::bit_width(high) : std::bit_width(static_cast<std::uint64_t>(x));
+}
+
+}  // namespace
+
 std::int32_t Loss::target_on_grid(double y) const {
   if (kind != LossKind::squared) return static_cast<std::int32_t>(y);
   const double scaled = (y - centre) / scale;
   if (!(std::abs(scaled) <= widest_target)) {
-    throw std::invalid_argument("y: the value " + std::to_string(y) +
-                                " lies too far from the targets seen at fit (" +
-                                std::to_string(centre - widest_target * scale) + " to " +
-                                std::to_string(centre + widest_target * scale) +
-                                " can be held); fit anew with it among them");
+    throw std::invalid_argument("y: a value lies too far from the targets seen at fit; this model can hold " +
+                                in_words(centre - widest_target * scale) + " to " +
+                                in_words(centre + widest_target * scale) +
+                                ". Fit a new model with it among the rows");
   }
   return static_cast<std::int32_t>(std::nearbyint(scaled / target_grid));
 }
 
+// Like the sums, everything here is a sum of integers: the order of rows has no say in it.
+void Loss::set_weight_scale(std::span<const double> weights) {
+  constexpr int precision = 40;            // bits of a weight below the largest
+  constexpr double largest_mean = 0x1p30;  // weights above are scaled down
+  const int most_bits = kind == LossKind::squared ? 20 : 24;
+  const double largest = *std::max_element(weights.begin(), weights.end());
+  if (!(largest > 0)) return;
+  const double top = power_of_two_below(largest);
+  unsigned __int128 sum = 0;
+  std::int64_t n = 0;
+  for (const double weight : weights) {
+    sum += static_cast<std::uint64_t>(std::nearbyint(std::ldexp(weight / top, precision)));
+    n += weight != 0;
+  }
+  const double mean = std::max(static_cast<double>(sum) / static_cast<double>(n) * 0x1p-40 * top,
+                               std::numeric_limits<double>::denorm_min());
+  weighted = true;
+  weight_scale = 1;
+  if (mean < 1) weight_scale = power_of_two_below(mean);
+  if (mean > largest_mean) weight_scale = power_of_two_below(mean / largest_mean);
+  // As fine a unit as the sums have room for.
+  const int room = std::bit_width(static_cast<std::uint64_t>(most_weight() / 2)) - 1;
+  const int bits = std::clamp(room + precision - bit_width(sum - 1), 0, most_bits);
+  weight_unit = std::ldexp(top / weight_scale, -bits);
+
+  // Weights of one and more say how often a row counts, smaller ones only how much beside others.
+  std::int64_t units = 0;
+  for (const double weight : weights) units += weight_on_grid(weight);
+  const double mean_unit = static_cast<double>(units) / static_cast<double>(n) * weight_unit;
+  least_hessian =
+      Loss{}.least_hessian * (mean < 1 ? mean_unit : std::min(1.0, mean_unit) / weight_scale);
+}
+
 Weight Loss::weight_on_grid(double weight) const {
   if (weight == 0) return 0;
-  const double units = std::max(1.0, std::nearbyint(weight / weight_unit));
-  if (units > 0x1p30) {
-    throw std::invalid_argument("sample_weight: the value " + std::to_string(weight) +
-                                " is too large beside the weights seen at fit (" +
-                                std::to_string(0x1p30 * weight_unit) +
-                                " can be held); fit anew with it among them");
+  const double units = std::max(1.0, std::nearbyint(weight / weight_scale / weight_unit));
+  if (units > largest_weight) {
+    throw std::invalid_argument(
+        "sample_weight: a weight is too large beside the weights seen at fit; this model can hold "
+        "weights up to " + in_words(largest_weight * weight_unit * weight_scale) +
+        " (a row without a weight has weight 1). Fit a new model with it among the rows");
   }
   return static_cast<Weight>(units);
 }
@@ -170,8 +220,8 @@ void Loss::record_row(std::int32_t target, std::span<const double> scores,
 // In stretches of rows, class by class, so that everything is a loop over neighbours. Softmax takes
 // its largest score as 0; logistic is the softmax of 0 and -score, with e^0 = 1 left as it is.
 void Loss::record(std::span<const std::int32_t> targets, const std::vector<const double*>& scores,
-                  const std::vector<Gradient*>& gradients, std::size_t begin,
-                  std::size_t end) const {
+                  const std::vector<Gradient*>& gradients, std::size_t begin, std::size_t end,
+                  RecordScratch& scratch) const {
   if (kind == LossKind::squared) {
     for (std::size_t r = begin; r < end; ++r)
       gradients[0][r] = squared_gradient(targets[r], scores[0][r]);
@@ -179,9 +229,9 @@ void Loss::record(std::span<const std::int32_t> targets, const std::vector<const
   }
   const std::size_t n_scores = scores.size();
   const bool softmax = kind == LossKind::softmax;
-  std::vector<Stretch> parts(n_scores);
-  std::vector<double> row_scores(n_scores);
-  std::vector<Gradient> row_gradients(n_scores);
+  auto& parts = scratch.parts;
+  auto& row_scores = scratch.row_scores;
+  auto& row_gradients = scratch.row_gradients;
   for (std::size_t from = begin; from < end; from += stretch) {
     const std::size_t n = std::min(stretch, end - from);
     std::array<std::int32_t, stretch> target{};
@@ -209,7 +259,7 @@ void Loss::record(std::span<const std::int32_t> targets, const std::vector<const
     for (std::size_t i = 0; i < n; ++i) {
       if (doubt[i] < largest_doubt) continue;
       for (std::size_t k = 0; k < n_scores; ++k) row_scores[k] = scores[k][from + i];
-      record_row(target[i], row_scores, row_gradients.data());
+      record_row(target[i], {row_scores.data(), n_scores}, row_gradients.data());
       for (std::size_t k = 0; k < n_scores; ++k) gradients[k][from + i] = row_gradients[k];
     }
   }

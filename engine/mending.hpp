@@ -28,16 +28,16 @@ class TreeMender : public TreeWork<Sums> {
   using Base = TreeWork<Sums>;
   using Base::at, Base::count_again, Base::forest_, Base::growing_, Base::kept, Base::kept_,
       Base::layout, Base::leaf_ids_under, Base::look_at, Base::node, Base::present_gain,
-      Base::rows_in, Base::set_value, Base::sibling, Base::state_, Base::t_, Base::tree_,
+      Base::rollback_, Base::rows_in, Base::set_value, Base::sibling, Base::state_, Base::t_, Base::tree_,
       Base::watch;
   using typename Base::Reached;
 
  public:
   using Base::counts;
 
-  TreeMender(Forest& forest, const Change& change, const ToleranceRule& rule, ScoreKeeper& scores,
-             int n_threads)
-      : Base(forest, change, rule),
+  TreeMender(Forest& forest, const Change& change, const ToleranceRule& rule, Rollback* rollback,
+             ScoreKeeper& scores, int n_threads)
+      : Base(forest, change, rule, rollback),
         scores_(scores),
         n_threads_(n_threads),
         cells_(WorkingCells::as_laid_out(forest.rows)),
@@ -118,6 +118,8 @@ class TreeMender : public TreeWork<Sums> {
     std::vector<std::int32_t> leaves = leaf_ids_under(top);
     const Reached reached = rows_in(leaves);
     leaves.insert(leaves.end(), spare.begin(), spare.end());
+    rollback_->save_rows(t_, reached.inside);
+    rollback_->save_rows(t_, reached.outside);
     record_afresh(reached.inside);
     std::copy(reached.inside.begin(), reached.inside.end(), grower_.start(reached.inside.size()));
     Graft<Sums>& g = result.graft;
@@ -169,7 +171,8 @@ class TreeMender : public TreeWork<Sums> {
       book_difference(r);
       grafts.push_back(std::move(r.graft));
     }
-    graft(*tree_, *kept_, state_->watches, std::move(grafts));
+    Replaced<Sums> replaced = graft(*tree_, *kept_, state_->watches, std::move(grafts));
+    rollback_->keep_replaced(t_, std::move(replaced.kept), std::move(replaced.watches));
     for (Node& n : tree_->nodes) {
       if (!n.is_leaf()) n.gain = present_gain(n);
       set_value(n);
@@ -185,11 +188,11 @@ class TreeMender : public TreeWork<Sums> {
     std::vector<std::int32_t> spare;
     if (split != no_node) {
       const std::int32_t stays = node(node(split).left).leaf, goes = node(node(split).right).leaf;
-      state_->leaf_ids.visit([&](auto* ids) {
-        using LeafId = std::remove_reference_t<decltype(*ids)>;
-        for (std::size_t r = 0; r < forest_.rows.size(); ++r) {
-          if (ids[r] == static_cast<LeafId>(goes)) ids[r] = static_cast<LeafId>(stays);
-        }
+      state_->leaf_ids.visit([&]<class LeafId>(LeafId* ids) {
+        Array<Slot> moving(forest_.rows.size());
+        moving.resize(find_slots(ids, moving.size(), {goes}, moving.data()));
+        rollback_->save_rows(t_, {moving.data(), moving.size()});
+        for (const Slot row : moving) ids[row] = static_cast<LeafId>(stays);
       });
       Graft<Sums> undone;
       undone.node = split;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "array.hpp"
@@ -69,7 +70,7 @@ struct NodeSums {
   // A row comes or goes; `row` are the cells that it counts in, ascending among the sparse ones.
   void book(std::span<const std::uint32_t> row, const Sums& by, bool in) {
     const Sums none(Totals{});
-    std::vector<std::uint32_t> missing;
+    WipedVector<std::uint32_t> missing;
     bool emptied = false;
     const std::uint32_t* from = cells.begin();
     for (const std::uint32_t cell : row) {
@@ -147,7 +148,7 @@ struct NodeSums {
     sums.resize(n);
   }
 
-  void insert(const std::vector<std::uint32_t>& missing, const Sums& by) {
+  void insert(const WipedVector<std::uint32_t>& missing, const Sums& by) {
     if (missing.empty()) return;
     std::size_t from = cells.size(), to = from + missing.size();
     cells.resize(to);
@@ -168,5 +169,18 @@ struct NodeSums {
 
 template <class Sums>
 using KeptSums = std::vector<NodeSums<Sums>>;
+
+// Those of a tree, of either kind. Copied by way of a vector: when the copy constructor of libstdc++ 12's
+// std::variant runs out of memory, it destroys what it has not made.
+struct AnyKeptSums : std::variant<KeptSums<PackedSums>, KeptSums<WideSums>> {
+  using variant::variant;
+  using variant::operator=;
+  AnyKeptSums() = default;
+  AnyKeptSums(const AnyKeptSums& other) : variant() {
+    std::visit([this](auto copy) { *this = std::move(copy); }, other);
+  }
+  AnyKeptSums(AnyKeptSums&&) noexcept = default;
+  AnyKeptSums& operator=(AnyKeptSums&&) noexcept = default;
+};
 
 }  // namespace graftboost

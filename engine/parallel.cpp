@@ -9,7 +9,6 @@
 #include <memory>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -87,10 +86,11 @@ class Workers {
     inside_task = outer;
   }
 
-  void start(int wanted) {
-    while (static_cast<int>(threads_.size()) < wanted) {
-      threads_.emplace_back([this] { serve(); });
-      threads_.back().detach();
+  // If the system has no more threads, or no memory for one, those that there are do the work.
+  void start(int wanted) noexcept {
+    try {
+      for (; n_started_ < wanted; ++n_started_) std::thread([this] { serve(); }).detach();
+    } catch (const std::exception&) {
     }
   }
 
@@ -115,7 +115,7 @@ class Workers {
   }
 
   std::mutex busy_;
-  std::vector<std::thread> threads_;
+  int n_started_ = 0;
   std::atomic<Job*> job_{nullptr};
   std::atomic<int> visitors_{0};
   std::atomic<unsigned> generation_{0};
@@ -126,16 +126,10 @@ class Workers {
 
 // A forked child has the parent's memory but none of its threads: it gets workers of its own. The
 // old object is left as it is, because destroying locks that a lost thread holds is undefined.
-Workers* workers = nullptr;
+Workers* workers = new Workers;
 
-Workers& the_workers() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    workers = new Workers;
+[[maybe_unused]] const int registered =
     pthread_atfork(nullptr, nullptr, [] { workers = new Workers; });
-  });
-  return *workers;
-}
 
 }  // namespace
 
@@ -148,7 +142,7 @@ void parallel(int n_threads, std::size_t n_tasks, const std::function<void(std::
   Job job;
   job.task = &task;
   job.n_tasks = n_tasks;
-  the_workers().run(useful, job);
+  workers->run(useful, job);
   if (job.failure) std::rethrow_exception(job.failure);
 }
 

@@ -267,9 +267,10 @@ void check_summary(const Summary& s) {
   require(fits, "n_classes is " + std::to_string(n_classes));
   require(std::isfinite(s.loss.centre), "centre is not finite");
   require(positive(s.loss.scale), "scale is not positive");
+  require(positive(s.loss.weight_scale), "weight_scale is not positive");
   require(positive(s.loss.weight_unit), "weight_unit is not positive");
   require(positive(s.loss.least_hessian), "least_hessian is not positive");
-  require(p.n_estimators >= 0, "n_estimators is negative");
+  require(p.n_estimators >= 1, "n_estimators is below 1");
   require(positive(p.learning_rate), "learning_rate is not positive");
   require(p.max_leaf_nodes >= 2 && static_cast<std::size_t>(p.max_leaf_nodes) <= most_leaves,
           "max_leaf_nodes is " + std::to_string(p.max_leaf_nodes));
@@ -585,7 +586,10 @@ std::unique_ptr<Forest> put_together(const Summary& summary, const GivenParts& p
   if (!summary.params.updatable) return made;
   require(summary.n_rows > 0, "n_rows is 0");
   take_rows(forest, source, summary);
-  require(!summary.packed || forest.rows.weight.empty(), "packed sums cannot hold weights");
+  require(forest.loss.weighted == !forest.rows.weight.empty(), "weighted does not match the rows");
+  require(!summary.packed || !forest.loss.weighted, "packed sums cannot hold weights");
+  require(!summary.packed || static_cast<std::int64_t>(summary.n_rows) <= PackedSums::most_rows,
+          "packed sums cannot hold so many rows");
   take_target_sums(forest, source);
   take_states(forest, source, summary);
   return made;

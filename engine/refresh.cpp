@@ -1,8 +1,8 @@
 #include "refresh.hpp"
 
 #include <algorithm>
-#include <deque>
-#include <mutex>
+#include <atomic>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -14,92 +14,119 @@ namespace {
 
 constexpr std::size_t rows_together = 4096;
 
-// Sums of the rows' contributions by leaf id, added up by several threads.
-class LeafSums {
+// Works iteration by iteration: scores before it, gradients, sums of its leaves, values. All memory that
+// this takes is there before the first gradient is overwritten, so that nothing can fail from then on.
+class Refresher {
  public:
-  explicit LeafSums(std::size_t n_leaf_ids) : sums_(n_leaf_ids) {}
-
-  template <class LeafId>
-  void add(const Forest& forest, std::size_t t, const LeafId* leaf_ids, std::size_t begin,
-           std::size_t end) {
-    std::vector<Totals> own(sums_.size());
-    const Contributions contributions = forest.contributions_to(t);
-    for (std::size_t r = begin; r < end; ++r) {
-      const auto row = static_cast<Slot>(r);
-      if (forest.in_bag(t, forest.rows.ids[row])) own[leaf_ids[row]] += contributions.of(row);
+  Refresher(Forest& forest, int n_threads)
+      : forest_(forest),
+        k_trees_(static_cast<std::size_t>(forest.trees_per_iteration())),
+        n_(forest.rows.size()),
+        split_(growing_params(forest).split),
+        to_(k_trees_) {
+    std::size_t n_leaf_ids = 0;
+    for (const Tree& tree : forest.trees) n_leaf_ids = std::max(n_leaf_ids, tree.leaves.size());
+    for (std::size_t k = 0; k < k_trees_; ++k) {
+      scores_.emplace_back(n_);
+      scores_[k].fill(forest.base_scores[k]);
+      from_.push_back(scores_[k].data());
+      values_before_.emplace_back(n_leaf_ids);
     }
-    std::lock_guard lock(lock_);
-    for (std::size_t leaf = 0; leaf < own.size(); ++leaf) sums_[leaf] += own[leaf];
+    for (int i = 0; i < std::max(n_threads, 1); ++i)
+      shares_.emplace_back(k_trees_, n_leaf_ids * k_trees_);
   }
 
-  const Totals& operator[](std::int32_t leaf) const {
-    return sums_[static_cast<std::size_t>(leaf)];
+  void run() {
+    const std::function<void(std::size_t)> work = [this](std::size_t share) {
+      for (std::size_t begin; (begin = next_row_.fetch_add(rows_together)) < n_;)
+        record(begin, std::min(begin + rows_together, n_), shares_[share]);
+    };
+    for (first_ = 0; first_ < forest_.trees.size(); first_ += k_trees_) {
+      for (std::size_t k = 0; k < k_trees_; ++k)
+        to_[k] = forest_.states[first_ + k].recorded.data();
+      for (Share& share : shares_) std::fill(share.sums.begin(), share.sums.end(), Totals{});
+      next_row_ = 0;
+      parallel(static_cast<int>(shares_.size()), shares_.size(), work);
+      for (std::size_t k = 0; k < k_trees_; ++k) finish_tree(k);
+    }
   }
 
  private:
-  std::vector<Totals> sums_;
-  std::mutex lock_;
-};
+  // What one thread needs, and the sums that it makes: by tree and leaf id.
+  struct Share {
+    Share(std::size_t n_scores, std::size_t n_sums) : recording(n_scores), sums(n_sums) {}
 
-void set_sums_and_values(Forest& forest, std::size_t t, const LeafSums& sums) {
-  const SplitParams params = growing_params(forest).split;
-  std::vector<Node>& nodes = forest.trees[t].nodes;
-  const auto at = [&](NodeIndex i) -> Node& { return nodes[static_cast<std::size_t>(i)]; };
-  for (std::size_t i = nodes.size(); i-- > 0;) {  // children come after their parent
-    Node& node = nodes[i];
-    node.sums = node.is_leaf() ? sums[node.leaf] : at(node.left).sums + at(node.right).sums;
-    node.value = forest.loss.leaf_value(node.sums, forest.params.learning_rate,
-                                        forest.params.l2_regularization);
-    if (node.is_leaf()) continue;
-    const Totals &left = at(node.left).sums, &right = at(node.right).sums;
-    const bool counts = std::min(left.n, right.n) >= params.min_samples_leaf;
-    node.gain = counts ? gain_of(params, node.sums, left) : Split{}.gain;
+    RecordScratch recording;
+    WipedVector<Totals> sums;
+  };
+
+  std::size_t n_leaf_ids() const { return values_before_[0].size(); }
+
+  // A block of rows goes through all of an iteration while it is in cache.
+  void record(std::size_t begin, std::size_t end, Share& share) {
+    for (std::size_t k = 0; k < k_trees_ && first_ != 0; ++k) {
+      forest_.states[first_ - k_trees_ + k].leaf_ids.visit([&](const auto* leaf_ids) {
+        for (std::size_t r = begin; r < end; ++r) scores_[k][r] += values_before_[k][leaf_ids[r]];
+      });
+    }
+    forest_.loss.record({forest_.rows.target.data(), n_}, from_, to_, begin, end, share.recording);
+    for (std::size_t k = 0; k < k_trees_; ++k) {
+      const std::size_t t = first_ + k;
+      Totals* sums = share.sums.data() + k * n_leaf_ids();
+      const Contributions contributions = forest_.contributions_to(t);
+      forest_.states[t].leaf_ids.visit([&](const auto* leaf_ids) {
+        for (std::size_t r = begin; r < end; ++r) {
+          const auto row = static_cast<Slot>(r);
+          if (forest_.in_bag(t, forest_.rows.ids[row])) {
+            sums[leaf_ids[row]] += contributions.of(row);
+          } else {
+            to_[k][row] = 0;
+          }
+        }
+      });
+    }
   }
-}
+
+  void finish_tree(std::size_t k) {
+    Tree& tree = forest_.trees[first_ + k];
+    const auto at = [&](NodeIndex i) -> Node& { return tree.nodes[static_cast<std::size_t>(i)]; };
+    for (std::size_t i = tree.nodes.size(); i-- > 0;) {  // children come after their parent
+      Node& node = tree.nodes[i];
+      node.sums =
+          node.is_leaf() ? sums_of_leaf(k, node.leaf) : at(node.left).sums + at(node.right).sums;
+      node.value = forest_.loss.leaf_value(node.sums, forest_.params.learning_rate, forest_.l2());
+      if (node.is_leaf()) {
+        values_before_[k][static_cast<std::size_t>(node.leaf)] = node.value;
+        continue;
+      }
+      const Totals &left = at(node.left).sums, &right = at(node.right).sums;
+      const bool counts = std::min(left.n, right.n) >= split_.min_samples_leaf;
+      node.gain = counts ? gain_of(split_, node.sums, left) : Split{}.gain;
+    }
+    forest_.states[first_ + k].drop_sums();
+  }
+
+  Totals sums_of_leaf(std::size_t k, std::int32_t leaf) const {
+    Totals sum;
+    for (const Share& share : shares_)
+      sum += share.sums[k * n_leaf_ids() + static_cast<std::size_t>(leaf)];
+    return sum;
+  }
+
+  Forest& forest_;
+  std::size_t k_trees_, n_;
+  SplitParams split_;
+  std::size_t first_ = 0;  // tree of the iteration
+  std::atomic<std::size_t> next_row_{0};
+  std::vector<Array<double>> scores_;  // before the iteration, per tree of one
+  std::vector<const double*> from_;
+  std::vector<Gradient*> to_;
+  std::vector<std::vector<double>> values_before_;  // by leaf id, of the iteration before
+  std::vector<Share> shares_;
+};
 
 }  // namespace
 
-void refresh(Forest& forest, int n_threads) {
-  const auto k_trees = static_cast<std::size_t>(forest.trees_per_iteration());
-  const std::size_t n = forest.rows.size();
-  std::vector<Array<double>> scores(k_trees);
-  std::vector<const double*> from(k_trees);
-  for (std::size_t k = 0; k < k_trees; ++k) {
-    scores[k].resize(n);
-    scores[k].fill(forest.base_scores[k]);
-    from[k] = scores[k].data();
-  }
-  const std::span<const std::int32_t> targets(forest.rows.target.data(), n);
-  for (std::size_t first = 0; first < forest.trees.size(); first += k_trees) {
-    std::vector<Gradient*> to(k_trees);
-    std::deque<LeafSums> sums;
-    std::vector<std::vector<double>> values_before(k_trees);
-    for (std::size_t k = 0; k < k_trees; ++k) {
-      to[k] = forest.states[first + k].recorded.data();
-      sums.emplace_back(forest.trees[first + k].leaves.size());
-      if (first != 0) values_before[k] = forest.trees[first - k_trees + k].leaf_values();
-    }
-    // A block of rows goes through all of an iteration while it is in cache.
-    parallel_blocks(n_threads, n, rows_together, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t k = 0; k < k_trees && first != 0; ++k) {
-        forest.states[first - k_trees + k].leaf_ids.visit([&](const auto* leaf_ids) {
-          for (std::size_t r = begin; r < end; ++r) scores[k][r] += values_before[k][leaf_ids[r]];
-        });
-      }
-      forest.loss.record(targets, from, to, begin, end);
-      for (std::size_t k = 0; k < k_trees; ++k) {
-        const std::size_t t = first + k;
-        for (std::size_t r = begin; r < end && forest.params.subsample < 1; ++r)
-          if (!forest.in_bag(t, forest.rows.ids[r])) to[k][r] = 0;
-        forest.states[t].leaf_ids.visit(
-            [&](const auto* leaf_ids) { sums[k].add(forest, t, leaf_ids, begin, end); });
-      }
-    });
-    for (std::size_t k = 0; k < k_trees; ++k) {
-      set_sums_and_values(forest, first + k, sums[k]);
-      forest.states[first + k].drop_sums();
-    }
-  }
-}
+void refresh(Forest& forest, int n_threads) { Refresher(forest, n_threads).run(); }
 
 }  // namespace graftboost

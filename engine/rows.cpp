@@ -6,18 +6,11 @@
 
 namespace graftboost {
 
-std::vector<Rows::Move> Rows::vacate(const std::vector<Slot>& removed) {
+std::vector<Rows::Move> Rows::moves_to_vacate(const std::vector<Slot>& removed) const {
   const std::size_t left = n_ - removed.size();
   std::vector<Move> moves;
-  for (const Slot slot : removed) {
-    if (has_sparse()) {
-      count_rare(slot, slot + 1, -1);
-      if (n_in_histograms_) *n_in_histograms_ -= sparse_count[slot];
-      std::ranges::fill_n(sparse_entries.begin() + sparse_begin[slot],
-                          sparse_count[slot] + rare_count[slot], 0);
-    }
+  for (const Slot slot : removed)
     if (slot < left) moves.push_back({0, slot});
-  }
   auto move = moves.begin();
   auto gone = std::lower_bound(removed.begin(), removed.end(), left);
   for (std::size_t from = left; from < n_; ++from) {
@@ -27,11 +20,21 @@ std::vector<Rows::Move> Rows::vacate(const std::vector<Slot>& removed) {
       (move++)->from = static_cast<Slot>(from);
     }
   }
-  const std::size_t row_bytes = layout.row_bytes();
+  return moves;
+}
+
+void Rows::vacate(const std::vector<Slot>& removed, const std::vector<Move>& moves) noexcept {
+  const std::size_t left = n_ - removed.size(), row_bytes = layout.row_bytes();
+  for (const Slot slot : removed) {
+    if (!has_sparse()) break;
+    count_rare(slot, slot + 1, -1);
+    if (n_in_histograms_) *n_in_histograms_ -= sparse_count[slot];
+    std::ranges::fill_n(sparse_entries.begin() + sparse_begin[slot],
+                        sparse_count[slot] + rare_count[slot], 0);
+  }
   for (const Move& m : moves) {
     std::copy_n(cells.begin() + m.from * row_bytes, row_bytes, cells.begin() + m.to * row_bytes);
   }
-  std::fill(cells.begin() + left * row_bytes, cells.end(), 0);
   cells.resize(left * row_bytes);
   move_and_shrink(sparse_begin, moves, left);
   move_and_shrink(sparse_count, moves, left);
@@ -43,15 +46,36 @@ std::vector<Rows::Move> Rows::vacate(const std::vector<Slot>& removed) {
   move_and_shrink(ids, moves, left);
   n_ = left;
   if (has_sparse()) gather_sparse_entries();
-  return moves;
 }
 
-// Entries of removed rows leave gaps; when these are half of all, the rest moves together.
-void Rows::gather_sparse_entries() {
+void Rows::truncate(const Extent& before) noexcept {
+  cells.resize(before.n * layout.row_bytes());
+  for (Array<std::uint32_t>* counts : {&sparse_count, &rare_count})
+    counts->resize(before.sparse ? before.n : 0);
+  sparse_begin.resize(before.sparse ? before.n : 0);
+  sparse_entries.resize(before.n_entries);
+  target.resize(before.n);
+  raw_target.resize(std::min(raw_target.size(), before.n));
+  weight.resize(before.weighted ? before.n : 0);
+  raw_weight.resize(before.weighted ? before.n : 0);
+  ids.resize(before.n);
+  n_ = before.n;
+  n_in_histograms_.reset();
+  rows_with_.clear();
+}
+
+// Entries of removed rows leave gaps; when these are half of all, the rest moves together. If there is
+// no memory for that now, there may be next time: the gaps were overwritten.
+void Rows::gather_sparse_entries() noexcept {
   std::size_t used = 0;
   for (std::size_t r = 0; r < n_; ++r) used += sparse_count[r] + rare_count[r];
   if (sparse_entries.size() < 2 * used + 1024) return;
-  Array<std::uint32_t> together(used);
+  Array<std::uint32_t> together;
+  try {
+    together.resize(used);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
   std::uint64_t at = 0;
   for (std::size_t r = 0; r < n_; ++r) {
     const std::size_t n = sparse_count[r] + rare_count[r];
@@ -127,37 +151,42 @@ std::vector<std::uint32_t> Rows::find_frequent(Slot first, std::size_t least) {
   return found;
 }
 
-std::vector<Rows::NewCell> Rows::give_places(std::span<const std::uint32_t> columns) {
-  std::vector<NewCell> moved;
-  if (columns.empty()) return moved;
-  layout.add(columns);
+WipedVector<Rows::NewCell> Rows::cells_to_place(const CodeLayout& next,
+                                                std::span<const std::uint32_t> columns) const {
+  WipedVector<NewCell> placed;
   std::uint64_t bits = 0;  // most other columns are told by these
   for (const std::uint32_t column : columns) bits |= std::uint64_t{1} << (column % 64);
   for (std::size_t r = 0; r < n_; ++r) {
     const auto row = static_cast<Slot>(r);
-    std::uint32_t* rare = sparse_entries.begin() + sparse_begin[r] + sparse_count[r];
-    const std::size_t before = moved.size();
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < rare_count[r]; ++i) {
-      const std::uint32_t column = RareCell::column(rare[i]);
-      if ((bits >> (column % 64) & 1) != 0 && std::ranges::binary_search(columns, column)) {
-        moved.push_back({row, layout.of(column).offset + RareCell::code(rare[i])});
-      } else {
-        rare[kept++] = rare[i];
-      }
+    for (const std::uint32_t entry : rare_cells(row)) {
+      const std::uint32_t column = RareCell::column(entry);
+      if ((bits >> (column % 64) & 1) != 0 && std::ranges::binary_search(columns, column))
+        placed.push_back({row, next.of(column).offset + RareCell::code(entry)});
     }
-    const std::size_t n = moved.size() - before;
-    if (n == 0) continue;
+  }
+  return placed;
+}
+
+void Rows::give_places(CodeLayout& next, std::span<const std::uint32_t> columns,
+                       std::span<const NewCell> placed) noexcept {
+  for (std::size_t i = 0, end = 0; i < placed.size(); i = end) {
+    const Slot row = placed[i].row;
+    while (end < placed.size() && placed[end].row == row) ++end;
+    std::uint32_t* rare = sparse_entries.begin() + sparse_begin[row] + sparse_count[row];
+    std::uint32_t* kept = std::remove_if(rare, rare + rare_count[row], [&](std::uint32_t entry) {
+      return next.of(RareCell::column(entry)).kind != CodeLayout::Kind::rare;
+    });
     // Places behind all others, so they go between the two lists.
-    std::copy_backward(rare, rare + kept, rare + kept + n);
-    for (std::size_t i = 0; i < n; ++i) rare[i] = moved[before + i].cell;
-    sparse_count[r] += static_cast<std::uint32_t>(n);
-    rare_count[r] -= static_cast<std::uint32_t>(n);
+    const auto n = static_cast<std::uint32_t>(end - i);
+    std::copy_backward(rare, kept, kept + n);
+    for (std::uint32_t j = 0; j < n; ++j) rare[j] = placed[i + j].cell;
+    sparse_count[row] += n;
+    rare_count[row] -= n;
     if (n_in_histograms_) *n_in_histograms_ += n;
   }
   for (const std::uint32_t column : columns)
     if (column < rows_with_.size()) rows_with_[column] = 0;
-  return moved;
+  std::swap(layout, next);
 }
 
 // Where the cells of columns without cuts begin: those that were given places, then rare ones.
@@ -172,11 +201,18 @@ bool Rows::have_added_columns(std::span<const Slot> rows) const {
       rows, [&](Slot row) { return sparse_count[row] != 0 && sparse_codes(row).back() >= first; });
 }
 
-bool Rows::take_places(const BinMap& bins, std::span<const std::uint32_t> but) {
+std::optional<CodeLayout> Rows::layout_without_unused(const BinMap& bins,
+                                                      std::span<const std::uint32_t> asked_for,
+                                                      const std::vector<Slot>& removed) const {
   const std::size_t first = first_added_cell();
   const std::uint32_t n_codes = BinMap::rare().n_codes();
   std::vector<bool> held(layout.added().size());
+  auto gone = removed.begin();
   for (std::size_t r = 0; r < n_; ++r) {
+    if (gone != removed.end() && *gone == r) {
+      ++gone;
+      continue;
+    }
     const auto cells = sparse_codes(static_cast<Slot>(r));
     for (auto cell = cells.rbegin(); cell != cells.rend() && *cell >= first; ++cell)
       held[(*cell - first) / n_codes] = true;
@@ -184,11 +220,12 @@ bool Rows::take_places(const BinMap& bins, std::span<const std::uint32_t> but) {
   std::vector<std::uint32_t> stay;
   for (std::size_t i = 0; i < held.size(); ++i) {
     const std::uint32_t column = layout.added()[i];
-    if (held[i] || std::ranges::binary_search(but, column)) stay.push_back(column);
+    if (held[i] || std::ranges::binary_search(asked_for, column)) stay.push_back(column);
   }
-  if (stay.size() == held.size()) return false;
-  set_places(bins, stay);
-  return true;
+  if (stay.size() == held.size()) return std::nullopt;
+  CodeLayout next(bins);
+  next.add(stay);
+  return next;
 }
 
 void Rows::choose_places(const BinMap& bins, std::size_t least) {
@@ -210,35 +247,37 @@ void Rows::choose_places(const BinMap& bins, std::size_t least) {
   }
   for (std::uint32_t column = 0; column < counts.size(); ++column)
     if (counts[column] >= least) columns.push_back(column);
-  if (!std::ranges::is_permutation(columns, layout.added())) set_places(bins, columns);
+  if (std::ranges::is_permutation(columns, layout.added())) return;
+  CodeLayout chosen(bins);
+  chosen.add(columns);
+  exchange_layout(chosen);
 }
 
 // All that was known by place is rewritten: the cells of columns that were given places, and rare ones.
-void Rows::set_places(const BinMap& bins, std::span<const std::uint32_t> columns) {
+void Rows::exchange_layout(CodeLayout& other) noexcept {
   const std::size_t first = first_added_cell();
   const std::uint32_t n_codes = BinMap::rare().n_codes();
-  CodeLayout chosen(bins);
-  chosen.add(columns);
-  for (std::size_t r = 0; r < n_; ++r) {
+  for (std::size_t r = 0; r < sparse_begin.size(); ++r) {
     std::uint32_t* begin = sparse_entries.begin() + sparse_begin[r];
     std::uint32_t* end = begin + sparse_count[r] + rare_count[r];
-    for (std::uint32_t* entry = begin; entry != end; ++entry) {
-      if (*entry < first) continue;
+    std::uint32_t* changed = std::lower_bound(begin, end, first);
+    if (changed == end) continue;
+    for (std::uint32_t* entry = changed; entry != end; ++entry) {
       std::uint32_t rare = *entry;
       if (rare < RareCell::first) {
         const auto at = static_cast<std::uint32_t>(*entry - first);
         rare = RareCell::of(layout.added()[at / n_codes], static_cast<Code>(at % n_codes));
       }
-      const CodeLayout::Place& place = chosen.of(RareCell::column(rare));
+      const CodeLayout::Place& place = other.of(RareCell::column(rare));
       *entry = place.kind == CodeLayout::Kind::rare ? rare : place.offset + RareCell::code(rare);
     }
-    std::sort(begin, end);
+    std::sort(changed, end);
     const auto n_rare =
-        static_cast<std::uint32_t>(end - std::lower_bound(begin, end, RareCell::first));
+        static_cast<std::uint32_t>(end - std::lower_bound(changed, end, RareCell::first));
     sparse_count[r] += rare_count[r] - n_rare;
     rare_count[r] = n_rare;
   }
-  layout = std::move(chosen);
+  std::swap(layout, other);
   n_in_histograms_.reset();
   rows_with_.clear();  // counts other columns now
 }

@@ -95,9 +95,19 @@ struct Rows {
   struct Move {
     Slot from, to;
   };
-  // Takes rows out (sorted slots). The last rows move into their places, so that slots stay without
-  // gaps; returns which. What is left of the removed rows is overwritten.
-  std::vector<Move> vacate(const std::vector<Slot>& removed);
+  // The moves by which the last rows take the places of removed ones (sorted slots), so that slots stay
+  // without gaps.
+  std::vector<Move> moves_to_vacate(const std::vector<Slot>& removed) const;
+  // Takes the removed rows out, by these moves. What is left of them is overwritten.
+  void vacate(const std::vector<Slot>& removed, const std::vector<Move>& moves) noexcept;
+  // Cuts off the rows from `n` on and their entries from `n_entries` on, which were appended last, in
+  // full or in part. Arrays that there were none of before are empty again.
+  struct Extent {
+    std::size_t n, n_entries;
+    bool sparse, weighted;
+  };
+  Extent extent() const { return {n_, sparse_entries.size(), has_sparse(), !raw_weight.empty()}; }
+  void truncate(const Extent& before) noexcept;
 
   // The places of bundled and sparse features in which the row differs from the common code.
   std::vector<std::uint32_t> present(Slot row) const;
@@ -107,25 +117,34 @@ struct Rows {
 
   // Rare columns that one of the rows from `first` on has, and that at least so many rows have: ascending.
   std::vector<std::uint32_t> find_frequent(Slot first, std::size_t least);
-  // Rare columns get a place. Returns the cells of a histogram that rows now count in, row by row.
+  // The cells of a histogram that rows count in when rare columns get a place, row by row.
   struct NewCell {
     Slot row;
     std::uint32_t cell;
   };
-  std::vector<NewCell> give_places(std::span<const std::uint32_t> columns);
+  WipedVector<NewCell> cells_to_place(const CodeLayout& next,
+                                      std::span<const std::uint32_t> columns) const;
+  // Exchanges the layout for one in which these columns have places behind all others, and rewrites the
+  // entries of these cells.
+  void give_places(CodeLayout& next, std::span<const std::uint32_t> columns,
+                   std::span<const NewCell> placed) noexcept;
   // Whether one of the rows has a column that was given a place.
   bool have_added_columns(std::span<const Slot> rows) const;
-  // Takes the places again from columns that no row has; not from those of `but` (ascending). False if
-  // there are none.
-  bool take_places(const BinMap& bins, std::span<const std::uint32_t> but);
+  // The layout without the columns that were given a place and that no row but the removed ones (sorted
+  // slots) has; those of `asked_for` (ascending) stay. Nothing if all stay.
+  std::optional<CodeLayout> layout_without_unused(const BinMap& bins,
+                                                  std::span<const std::uint32_t> asked_for,
+                                                  const std::vector<Slot>& removed) const;
+  // Exchanges the layout for another that gives places to other rare columns, and rewrites all entries
+  // that this concerns.
+  void exchange_layout(CodeLayout& other) noexcept;
   // Gives places to the columns, of those without cuts, that at least so many rows have, and to no others.
   void choose_places(const BinMap& bins, std::size_t least);
 
   std::size_t n_ = 0;
 
  private:
-  void gather_sparse_entries();
-  void set_places(const BinMap& bins, std::span<const std::uint32_t> columns);
+  void gather_sparse_entries() noexcept;
   std::size_t first_added_cell() const;
   void count_rare(Slot first, std::size_t last, std::int32_t by);
 
@@ -134,12 +153,11 @@ struct Rows {
   mutable std::optional<std::uint64_t> n_in_histograms_;  // of sparse_entries
 };
 
-// Applies the moves of Rows::vacate to an array with one element a row; what it had is overwritten.
+// Applies the moves of Rows::vacate to an array with one element a row.
 template <class T>
 void move_and_shrink(Array<T>& values, const std::vector<Rows::Move>& moves, std::size_t left) {
   if (values.empty()) return;
   for (const Rows::Move& move : moves) values[move.to] = values[move.from];
-  std::fill(values.begin() + left, values.end(), T{});
   values.resize(left);
 }
 

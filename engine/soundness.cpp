@@ -14,7 +14,6 @@
 namespace graftboost {
 namespace {
 
-constexpr Weight largest_weight = Weight{1} << 30;
 constexpr double largest_target = Loss::widest_target / Loss::target_grid;
 
 using Flaw = std::optional<std::string>;
@@ -117,9 +116,9 @@ Flaw flaw_in_rows(const Forest& forest, int n_threads) {
               (rows.target[r] < 0 || rows.target[r] >= forest.loss.n_classes))
             return where + " is of a class that is not there";
           if (!rows.weight.empty() &&
-              (rows.weight[r] < 0 || rows.weight[r] > largest_weight ||
+              (rows.weight[r] < 0 || rows.weight[r] > Loss::largest_weight ||
                !std::isfinite(rows.raw_weight[r]) || rows.raw_weight[r] < 0))
-            return where + " has a weight that is not one";
+            return where + " has an invalid weight";
           if (!rows.raw_target.empty() && (!std::isfinite(rows.raw_target[r]) ||
                                            std::abs(double(rows.target[r])) > largest_target))
             return where + " has a target out of range";
@@ -141,9 +140,7 @@ Flaw flaw_in_leaf_ids(const Tree& tree, const LeafId* ids, std::size_t n) {
 }
 
 Flaw flaw_in_recorded(const Forest& forest, const Array<Gradient>& recorded) {
-  // Squared errors may be any number but the one that has no opposite.
-  const std::int64_t largest =
-      std::min<std::int64_t>(forest.loss.largest_gradient(), std::numeric_limits<Gradient>::max());
+  const std::int64_t largest = forest.loss.largest_gradient();
   const Array<Weight>& weight = forest.rows.weight;
   double sum = 0;
   for (std::size_t r = 0; r < recorded.size(); ++r) {

@@ -9,9 +9,6 @@
 
 namespace graftboost {
 
-// Sums that may be added to each other, and to what a row contributes, without running over.
-inline constexpr std::int64_t largest_sum = std::int64_t{1} << 61;
-
 // Looks at every index in the state of a model that was put together, and says what is wrong with one.
 // Thorough: at all other numbers too, so that no arithmetic on them can go wrong.
 std::optional<std::string> find_flaw(const Forest& forest, bool thorough, int n_threads);

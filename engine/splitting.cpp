@@ -58,24 +58,25 @@ double gain_from(double score, const Scale& scale) {
 // Integer sums on the left of consecutive candidates.
 struct LeftSums {
   std::array<std::int64_t, stretch> g, h;
-  std::array<std::int64_t, 2 * stretch>
+  std::array<std::uint64_t, 2 * stretch>
       packed;  // every second has the rows, in the bits of row_bits
-  std::int64_t row_bits = ~std::int64_t{0};
+  std::uint64_t row_bits = ~std::uint64_t{0};
   std::size_t too_few = 0;  // candidates, from the first, with fewer rows than `least`
   std::size_t up_to = 0;    // candidates, from the first, with at most `most` rows
 
-  std::int64_t rows(std::size_t i) const { return packed[2 * i + 1] & row_bits; }
+  std::int64_t rows(std::size_t i) const {
+    return static_cast<std::int64_t>(packed[2 * i + 1] & row_bits);
+  }
 };
 
 GRAFTBOOST_ALSO_AVX2
 void unpack(std::size_t n, std::int64_t least, std::int64_t most, LeftSums& left) {
-  const std::int64_t* packed = left.packed.data();
+  const std::uint64_t* packed = left.packed.data();
   std::int64_t too_few = 0, up_to = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    const std::int64_t second = packed[2 * i + 1], rows = second & PackedSums::most_rows;
-    left.g[i] = packed[2 * i];
-    left.h[i] =
-        static_cast<std::int64_t>(static_cast<std::uint64_t>(second) >> PackedSums::count_bits);
+    const std::int64_t rows = PackedSums::rows_in(packed[2 * i + 1]);
+    left.g[i] = static_cast<std::int64_t>(packed[2 * i]);
+    left.h[i] = PackedSums::hessian_in(packed[2 * i + 1]);
     too_few += rows < least;
     up_to += rows <= most;
   }
@@ -101,7 +102,7 @@ void add_up(const WideSums* cells, std::size_t n, std::int64_t least, std::int64
     running += cells[i];
     left.g[i] = running.g;
     left.h[i] = running.h;
-    left.packed[2 * i + 1] = running.n;
+    left.packed[2 * i + 1] = static_cast<std::uint64_t>(running.n);
     left.too_few += running.n < least;
     left.up_to += running.n <= most;
   }

@@ -245,7 +245,7 @@ GrowingParams growing_params(const Forest& forest) {
   params.keep_sums = forest.params.updatable;
   params.split = {forest.loss.gradient_unit(),
                   forest.loss.hessian_unit(),
-                  forest.params.l2_regularization,
+                  forest.l2(),
                   forest.loss.least_hessian,
                   forest.params.min_samples_leaf,
                   forest.loss.largest_gradient() * largest_weight(forest.rows)};

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <variant>
 #include <vector>
 
 #include "array.hpp"
@@ -84,8 +83,8 @@ struct LeafIds {
 struct TreeState {
   LeafIds leaf_ids;
   Array<Gradient> recorded;  // 0 where the row is outside the tree's subsample
-  std::variant<KeptSums<PackedSums>, KeptSums<WideSums>> sums;  // per node
-  std::vector<Watch> watches;                                   // per node
+  AnyKeptSums sums;            // per node
+  std::vector<Watch> watches;  // per node
   // By how much splits that may be undone come before leaves that may be split: the least there was when
   // the order of growth was last looked at, less what gains can have done since. While there is some
   // there is nothing to look at.
@@ -95,7 +94,7 @@ struct TreeState {
   // During an update: they have just been, and have all cells.
   bool counted_anew = false;
 
-  void drop_sums() {
+  void drop_sums() noexcept {
     std::visit(
         [](auto& kept) {
           for (auto& sums : kept) sums = {};

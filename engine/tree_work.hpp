@@ -10,6 +10,7 @@
 
 #include "growing.hpp"
 #include "keeping.hpp"
+#include "rollback.hpp"
 #include "training.hpp"
 #include "update.hpp"
 #include "work.hpp"
@@ -49,10 +50,12 @@ class TreeWork {
  public:
   static constexpr double never = -std::numeric_limits<double>::infinity();
 
-  TreeWork(Forest& forest, const Change& change, const ToleranceRule& rule)
+  // `rollback` is null if what is done changes nothing but what can be computed again.
+  TreeWork(Forest& forest, const Change& change, const ToleranceRule& rule, Rollback* rollback)
       : forest_(forest),
         change_(change),
         rule_(rule),
+        rollback_(rollback),
         growing_(growing_params(forest)),
         n_held_(static_cast<std::int64_t>(forest.rows.size() - change.removed.size())) {}
 
@@ -235,6 +238,7 @@ class TreeWork {
   Forest& forest_;
   const Change& change_;
   const ToleranceRule& rule_;
+  Rollback* rollback_;
   GrowingParams growing_;
   std::int64_t n_held_;
 

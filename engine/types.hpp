@@ -50,23 +50,38 @@ struct Totals {
   friend bool operator==(const Totals&, const Totals&) = default;
 };
 
-// The same in sixteen bytes, for a cell of a histogram: g in one lane, h and n share the other.
-// One 128-bit add a cell; holds up to 2^23 - 1 unweighted rows (a row's h is at most 2^18).
+// The same in sixteen bytes, for a cell of a histogram: g in one lane, h and n share the other,
+//
+//     lane 0    g
+//     lane 1    h (41 bits) | n (23 bits)
+//
+// One 128-bit add a cell. A row's h is at most 2^18, so that the h of 2^23 - 1 unweighted rows just fits
+// into its 41 bits if the lane has no sign. Lanes wrap around: differences of sums of which one contains
+// the other are exact whatever happens on the way.
 class PackedSums {
-  using Lanes [[gnu::vector_size(16)]] = std::int64_t;
+  using Lanes [[gnu::vector_size(16)]] = std::uint64_t;
 
  public:
   static constexpr int count_bits = 23;
   static constexpr std::int64_t most_rows = (std::int64_t{1} << count_bits) - 1;
+  static constexpr std::int64_t most_hessian_of_row = std::int64_t{1} << (64 - 2 * count_bits);
 
   PackedSums() = default;
-  explicit PackedSums(const Totals& t) : lanes_{t.g, (t.h << count_bits) | t.n} {}
+  explicit PackedSums(const Totals& t)
+      : lanes_{static_cast<std::uint64_t>(t.g),
+               (static_cast<std::uint64_t>(t.h) << count_bits) + static_cast<std::uint64_t>(t.n)} {}
   explicit operator Totals() const {
-    return {lanes_[0], lanes_[1] >> count_bits, lanes_[1] & most_rows};
+    return {static_cast<std::int64_t>(lanes_[0]), hessian_in(lanes_[1]), rows_in(lanes_[1])};
   }
 
-  // As two integers: g, and h * 2^count_bits + n.
-  void store(std::int64_t* two) const { std::memcpy(two, &lanes_, sizeof(lanes_)); }
+  // As two integers: g, and the lane that h and n share.
+  void store(std::uint64_t* two) const { std::memcpy(two, &lanes_, sizeof(lanes_)); }
+  static std::int64_t hessian_in(std::uint64_t lane) {
+    return static_cast<std::int64_t>(lane >> count_bits);
+  }
+  static std::int64_t rows_in(std::uint64_t lane) {
+    return static_cast<std::int64_t>(lane & std::uint64_t{most_rows});
+  }
 
   PackedSums& operator+=(const PackedSums& other) {
     lanes_ += other.lanes_;

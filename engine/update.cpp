@@ -14,6 +14,7 @@
 #include "checking.hpp"
 #include "mending.hpp"
 #include "parallel.hpp"
+#include "rollback.hpp"
 #include "scores.hpp"
 
 namespace graftboost {
@@ -47,15 +48,18 @@ double seconds_between(Clock::time_point start, Clock::time_point end) {
 template <class Sums>
 class Updater {
  public:
-  Updater(Forest& forest, const Change& change, const ToleranceRule& rule, int n_threads)
+  Updater(Forest& forest, const Change& change, const ToleranceRule& rule, Rollback& rollback,
+          int n_threads)
       : forest_(forest),
         change_(change),
         rule_(rule),
+        rollback_(rollback),
         n_threads_(std::max(n_threads, 1)),
         k_trees_(static_cast<std::size_t>(forest.trees_per_iteration())),
         findings_(forest.trees.size()) {
     for (int i = 0; i < n_threads_; ++i) {
-      checkers_.push_back(std::make_unique<TreeChecker<Sums>>(forest, change, rule));
+      checkers_.push_back(
+          std::make_unique<TreeChecker<Sums>>(forest, change, rule, &rollback));
     }
   }
 
@@ -197,7 +201,8 @@ class Updater {
       if (trees.empty()) continue;
       while (menders_.size() < checkers_.size()) {
         menders_.push_back(
-            std::make_unique<TreeMender<Sums>>(forest_, change_, rule_, scores, n_threads_));
+std::make_unique<TreeMender<Sums>>(
+            forest_, change_, rule_, &rollback_, scores, n_threads_));
       }
       scores.begin_iteration(first);
       const auto n_rows = [&](const std::pair<std::size_t, NodeIndex>& node) {
@@ -238,12 +243,13 @@ class Updater {
   Forest& forest_;
   const Change& change_;
   const ToleranceRule& rule_;
+  Rollback& rollback_;
   int n_threads_;
   std::size_t k_trees_;
   std::vector<std::optional<Findings>> findings_;  // per tree; nothing where no row is in it
   double seconds_checking_ = 0, seconds_mending_ = 0;
   std::size_t n_recorded_ = 0;  // trees in which the added rows have their gradients
-  std::vector<std::int32_t> added_targets_;
+  WipedVector<std::int32_t> added_targets_;
   std::vector<Array<double>> added_scores_;  // before the next iteration, per tree of one
   std::vector<Array<Gradient>> added_gradients_;
   std::vector<std::unique_ptr<TreeChecker<Sums>>> checkers_;  // one per thread
@@ -253,22 +259,27 @@ class Updater {
 
 template <class Sums>
 bool update_all(Forest& forest, const Change& change, const ToleranceRule& rule,
-                UpdateCounts& counts, int n_threads) {
-  Updater<Sums> updater(forest, change, rule, n_threads);
+                Rollback& rollback, UpdateCounts& counts, int n_threads) {
+  Updater<Sums> updater(forest, change, rule, rollback, n_threads);
   const bool done = updater.run();
   counts = updater.counts();
   return done;
 }
 
-}  // namespace
-
-bool update_trees(Forest& forest, const Change& change, const ToleranceRule& rule,
-                  UpdateCounts& counts, int n_threads) {
-  if (forest.trees.empty()) return true;
-  const bool packed = std::holds_alternative<KeptSums<PackedSums>>(forest.states[0].sums);
-  return packed ? update_all<PackedSums>(forest, change, rule, counts, n_threads)
-                : update_all<WideSums>(forest, change, rule, counts, n_threads);
+bool holds_packed_sums(const Forest& forest) {
+  return std::holds_alternative<KeptSums<PackedSums>>(forest.states[0].sums);
 }
+
+// Takes the removed rows out of every tree and puts the added rows in, regrowing the nodes whose split
+// no longer passes. The removed rows stay in their slots. False if a refit is cheaper: then the trees
+// are to be rolled back.
+bool update_trees(Forest& forest, const Change& change, const ToleranceRule& rule,
+                  Rollback& rollback, UpdateCounts& counts, int n_threads) {
+  const auto run = holds_packed_sums(forest) ? update_all<PackedSums> : update_all<WideSums>;
+  return run(forest, change, rule, rollback, counts, n_threads);
+}
+
+}  // namespace
 
 void restore_sums(Forest& forest, int n_threads) {
   const auto stale = [](const TreeState& state) { return !state.counted; };
@@ -277,12 +288,14 @@ void restore_sums(Forest& forest, int n_threads) {
   const ToleranceRule rule;
   parallel(n_threads, forest.trees.size(), [&](std::size_t t) {
     std::visit(
-        [&]<class Sums>(KeptSums<Sums>&) { TreeChecker<Sums>(forest, none, rule).restore(t); },
+        [&]<class Sums>(KeptSums<Sums>&) { TreeChecker<Sums>(forest, none, rule, nullptr).restore(t); },
         forest.states[t].sums);
   });
 }
 
 namespace {
+
+// --- what can be wrong ---------------------------------------------------------------------------
 
 std::vector<Slot> slots_of_ids(const Forest& forest, std::span<const RowId> ids,
                                const std::string& argument) {
@@ -308,15 +321,24 @@ void check_added_ids(const Forest& forest, std::span<const RowId> added,
                                   "; remove it in the same update, or choose another id");
     }
   }
-  std::vector<RowId> ids(added.begin(), added.end());
+  WipedVector<RowId> ids(added.begin(), added.end());
   std::sort(ids.begin(), ids.end());
   const auto twice = std::adjacent_find(ids.begin(), ids.end());
-  const RowId id = twice == ids.end() ? 0 : *twice;
-  const bool found = twice != ids.end();
-  wipe(ids.data(), ids.size() * sizeof(RowId));
-  if (found) {
-    throw std::invalid_argument("row_ids: the id " + std::to_string(id) + " is given to two rows");
+  if (twice != ids.end()) {
+    throw std::invalid_argument("row_ids: the id " + std::to_string(*twice) +
+                                " is given to two rows");
   }
+}
+
+// The classes of a model that grows are numbered anew: each former one has a number of its own.
+void check_relabel(const Forest& forest, std::span<const std::int32_t> relabel, int n_classes) {
+  std::vector<bool> taken(static_cast<std::size_t>(n_classes));
+  bool fine = relabel.size() == static_cast<std::size_t>(forest.loss.n_classes);
+  for (const std::int32_t label : relabel) {
+    fine = fine && label >= 0 && label < n_classes && !taken[static_cast<std::size_t>(label)];
+    if (fine) taken[static_cast<std::size_t>(label)] = true;
+  }
+  if (!fine) throw std::invalid_argument("relabel: each class needs a number of its own");
 }
 
 // Whether a refit can set a scale that holds the targets of all rows there will be.
@@ -332,15 +354,17 @@ bool can_scale(const Forest& forest, std::span<const double> added,
   return Loss(forest.loss).set_scale(least, most);
 }
 
-// Targets and weights that the grids can hold: as they are, or as a refit will set them.
+// Targets and weights that the grids can hold: as they are, or as a refit will set them. Rows without a
+// weight have weight 1.
 template <class Table>
 void check_added_values(const Forest& forest, const Sample<Table>& added,
                         const std::vector<Slot>& removed, bool refits) {
   if (forest.loss.kind == LossKind::squared && !(refits && can_scale(forest, added.y, removed))) {
     for (const double y : added.y) forest.loss.target_on_grid(y);
   }
-  if (refits || forest.rows.weight.empty()) return;
+  if (refits || !forest.loss.weighted) return;
   for (const double weight : added.weight) forest.loss.weight_on_grid(weight);
+  if (added.weight.empty()) forest.loss.weight_on_grid(1);
 }
 
 template <class Table>
@@ -365,44 +389,92 @@ void check_what_is_left(const Forest& forest, const Sample<Table>* added,
   }
 }
 
-// Whether the trees cannot stay: there are more classes, or many changed rows, or rows that the sums as
-// they are made cannot hold.
+// Whether the weights of all rows there will be may add up to more than the sums can hold.
+template <class Table>
+bool too_heavy(const Forest& forest, const Sample<Table>& added) {
+  const Loss& loss = forest.loss;
+  const auto units = [&](double weight) {
+    return std::min(weight / loss.weight_scale / loss.weight_unit, Loss::largest_weight) + 1;
+  };
+  auto sum = static_cast<double>(forest.target_sums.weight);
+  for (const double weight : added.weight) sum += units(weight);
+  if (added.weight.empty()) sum += units(1) * static_cast<double>(added.x.rows);
+  return sum > static_cast<double>(loss.most_weight());
+}
+
+// Whether the trees cannot stay: there are more classes, or many changed rows, or rows that the
+// histograms as they are cannot represent.
 template <class Table>
 bool must_refit(const Forest& forest, const Sample<Table>* added, std::size_t n_removed, bool grows,
                 bool keeps_structure) {
   const std::size_t n_added = added == nullptr ? 0 : added->x.rows;
   const std::size_t n_rows = forest.rows.size() + n_added;
-  const bool packed = std::holds_alternative<KeptSums<PackedSums>>(forest.states[0].sums);
-  const bool weighted = !forest.rows.raw_weight.empty() || (n_added != 0 && !added->weight.empty());
   const bool many =
       largest_change * static_cast<double>(n_removed + n_added) > static_cast<double>(n_rows);
-  return grows || (many && !keeps_structure) ||
-         (packed && (weighted || static_cast<std::int64_t>(n_rows) > PackedSums::most_rows));
+  if (grows || (many && !keeps_structure)) return true;
+  if (holds_packed_sums(forest) && static_cast<std::int64_t>(n_rows) > PackedSums::most_rows)
+    return true;
+  if (n_added == 0) return false;
+  return forest.loss.weighted ? too_heavy(forest, *added) : !added->weight.empty();
 }
 
-void grow_classes(Forest& forest, std::span<const std::int32_t> relabel, int n_classes) {
-  forest.loss.kind = LossKind::softmax;
-  forest.loss.n_classes = n_classes;
-  forest.target_sums = TargetSums(n_classes);
-  for (std::size_t r = 0; r < forest.rows.size(); ++r) {
-    std::int32_t& target = forest.rows.target[r];
-    target = relabel[static_cast<std::size_t>(target)];
-    forest.target_sums.add(target, forest.rows.weight.empty() ? 1 : forest.rows.weight[r]);
+// --- in place ------------------------------------------------------------------------------------
+
+std::int64_t weight_of(const Forest& forest, std::size_t slot) {
+  return forest.rows.weight.empty() ? 1 : forest.rows.weight[slot];
+}
+
+template <class Table>
+void append_rows(Forest& forest, const Sample<Table>& added, Change& change, int n_threads) {
+  const std::size_t n_before = forest.rows.size();
+  forest.append(added, n_threads);
+  forest.put_on_grids(n_before);
+  for (std::size_t slot = n_before; slot < forest.rows.size(); ++slot) {
+    change.added.push_back(static_cast<Slot>(slot));
+    forest.index.insert(forest.rows.ids, static_cast<Slot>(slot));
+  }
+  for (TreeState& state : forest.states) {
+    state.recorded.resize(forest.rows.size());
+    state.leaf_ids.resize(forest.rows.size());
   }
 }
 
-void vacate(Forest& forest, const std::vector<Slot>& removed) {
+// Rare columns that enough rows have now get a place.
+void place_frequent_columns(Forest& forest, Change& change, Rollback& rollback) {
+  const std::size_t first_added = forest.rows.size() - change.added.size();
+  const std::vector<std::uint32_t> frequent = forest.rows.find_frequent(
+      static_cast<Slot>(first_added), static_cast<std::size_t>(forest.params.min_samples_leaf));
+  if (frequent.empty()) return;
+  CodeLayout next = forest.rows.layout;
+  next.add(frequent);
+  change.new_places = true;
+  change.new_cells = forest.rows.cells_to_place(next, frequent);
+  forest.rows.give_places(next, frequent, change.new_cells);
+  rollback.keep_layout(std::move(next));
+  std::erase_if(change.new_cells,
+                [&](const Rows::NewCell& cell) { return cell.row >= first_added; });
+}
+
+// Columns that no row has any more lose their places: nothing may tell that one had them. Where a tree
+// still splits by such a column, it stays as long as the tree does.
+std::optional<CodeLayout> layout_to_be(const Forest& forest, const Change& change) {
+  if (!forest.rows.have_added_columns(change.removed)) return std::nullopt;
+  std::vector<std::uint32_t> asked_for;
+  for (const Tree& tree : forest.trees) {
+    for (const Node& node : tree.nodes) asked_for.push_back(node.test.feature);
+  }
+  std::sort(asked_for.begin(), asked_for.end());
+  return forest.rows.layout_without_unused(*forest.bins, asked_for, change.removed);
+}
+
+// The removed rows leave their slots.
+void vacate(Forest& forest, const std::vector<Slot>& removed,
+            const std::vector<Rows::Move>& moves) noexcept {
   if (removed.empty()) return;
   const std::size_t left = forest.rows.size() - removed.size();
-  const bool indexed = forest.index.built();
-  for (Slot slot = static_cast<Slot>(left); indexed && slot < forest.rows.size(); ++slot) {
-    if (!std::binary_search(removed.begin(), removed.end(), slot))
-      forest.index.erase(forest.rows.ids, slot);
-  }
-  const std::vector<Rows::Move> moves = forest.rows.vacate(removed);
-  for (const Rows::Move& move : moves) {
-    if (indexed) forest.index.insert(forest.rows.ids, move.to);
-  }
+  for (const Rows::Move& move : moves) forest.index.erase(forest.rows.ids, move.from);
+  forest.rows.vacate(removed, moves);
+  for (const Rows::Move& move : moves) forest.index.insert(forest.rows.ids, move.to);
   for (TreeState& state : forest.states) {
     move_and_shrink(state.recorded, moves, left);
     move_and_shrink(state.leaf_ids.narrow, moves, left);
@@ -410,24 +482,48 @@ void vacate(Forest& forest, const std::vector<Slot>& removed) {
   }
 }
 
-// Takes the places of columns that no row has any more: nothing is to tell that one had them. Where a
-// tree still asks for such a column, it stays as long as the tree does.
-void retire_columns(Forest& forest) {
-  const CodeLayout before = forest.rows.layout;
-  std::vector<std::uint32_t> asked_for;
-  for (const Tree& tree : forest.trees) {
-    for (const Node& node : tree.nodes) asked_for.push_back(node.test.feature);
-  }
-  std::sort(asked_for.begin(), asked_for.end());
-  if (!forest.rows.take_places(*forest.bins, asked_for)) return;
+void retire_columns(Forest& forest, CodeLayout& next) noexcept {
+  forest.rows.exchange_layout(next);
   for (TreeState& state : forest.states) {
     for (Watch& watch : state.watches) watch.forget();
     std::visit(
         [&](auto& kept) {
-          for (auto& sums : kept) sums.move_cells(before, forest.rows.layout);
+          for (auto& sums : kept) sums.move_cells(next, forest.rows.layout);
         },
         state.sums);
   }
+}
+
+// False, and nothing has changed, if a refit is cheaper.
+template <class Table>
+bool update_in_place(Forest& forest, const Sample<Table>* added, Change& change,
+                     const ToleranceRule& rule, UpdateCounts& counts, int n_threads) {
+  Rollback rollback(forest);
+  for (const Slot slot : change.removed) {
+    forest.index.erase(forest.rows.ids, slot);
+    forest.target_sums.add(forest.rows.target[slot], -weight_of(forest, slot));
+  }
+  if (added != nullptr) append_rows(forest, *added, change, n_threads);
+  forest.base_scores = forest.loss.base_scores(forest.target_sums);
+  place_frequent_columns(forest, change, rollback);
+  if (!update_trees(forest, change, rule, rollback, counts, n_threads)) return false;
+
+  const std::vector<Rows::Move> moves = forest.rows.moves_to_vacate(change.removed);
+  std::optional<CodeLayout> next = layout_to_be(forest, change);
+
+  // Nothing below can fail.
+  rollback.commit();
+  vacate(forest, change.removed, moves);
+  if (next) retire_columns(forest, *next);
+  return true;
+}
+
+// --- by a refit ----------------------------------------------------------------------------------
+
+void grow_classes(Forest& forest, std::span<const std::int32_t> relabel, int n_classes) {
+  forest.loss.kind = LossKind::softmax;
+  forest.loss.n_classes = n_classes;
+  for (std::int32_t& target : forest.rows.target) target = relabel[static_cast<std::size_t>(target)];
 }
 
 }  // namespace
@@ -436,11 +532,14 @@ template <class Table>
 UpdateCounts update(Forest& forest, const Sample<Table>* added, std::span<const RowId> removed,
                     const std::string& removed_argument, std::span<const std::int32_t> relabel,
                     int n_classes, const ToleranceRule& rule, int n_threads) {
-  std::lock_guard lock(forest.change_lock);
+  const Forest::Exclusive lock(forest);
   if (!forest.index.built()) forest.index.build(forest.rows.ids);
   const bool grows = forest.loss.kind != LossKind::squared && n_classes > forest.loss.n_classes;
+  if (grows) check_relabel(forest, relabel, n_classes);
   Change change;
   change.removed = slots_of_ids(forest, removed, removed_argument);
+  if (added != nullptr)
+    check_sample(*added, *forest.bins, grows ? n_classes : forest.loss.n_classes);
   const bool refits =
       must_refit(forest, added, change.removed.size(), grows, rule.keeps_structure());
   if (added != nullptr) {
@@ -449,51 +548,16 @@ UpdateCounts update(Forest& forest, const Sample<Table>* added, std::span<const 
   }
   check_what_is_left(forest, added, change.removed, removed_argument);
 
-  // Nothing below is expected to fail.
   UpdateCounts counts;
-  if (grows) grow_classes(forest, relabel, n_classes);
-  if (refits)
-    forest.index = {};  // so many changes that it is quicker to build anew when it is needed
-  for (const Slot slot : change.removed) {
-    if (forest.index.built()) forest.index.erase(forest.rows.ids, slot);
-    forest.target_sums.add(
-        forest.rows.target[slot],
-        -(forest.rows.weight.empty() ? 1 : std::int64_t{forest.rows.weight[slot]}));
-  }
-  if (added != nullptr) {
-    const std::size_t n_before = forest.rows.size();
-    forest.append(*added, n_threads);
-    if (!refits) forest.put_on_grids(n_before);
-    for (std::size_t slot = n_before; slot < forest.rows.size(); ++slot) {
-      change.added.push_back(static_cast<Slot>(slot));
-      if (forest.index.built()) forest.index.insert(forest.rows.ids, static_cast<Slot>(slot));
-    }
-  }
-  bool in_place = !refits;
-  if (in_place) {
-    for (TreeState& state : forest.states) {
-      state.recorded.resize(forest.rows.size());
-      state.leaf_ids.resize(forest.rows.size());
-    }
-    forest.base_scores = forest.loss.base_scores(forest.target_sums);
-    const std::size_t first_added = forest.rows.size() - change.added.size();
-    const std::vector<std::uint32_t> frequent = forest.rows.find_frequent(
-        static_cast<Slot>(first_added), static_cast<std::size_t>(forest.params.min_samples_leaf));
-    change.new_places = !frequent.empty();
-    change.new_cells = forest.rows.give_places(frequent);
-    std::erase_if(change.new_cells,
-                  [&](const Rows::NewCell& cell) { return cell.row >= first_added; });
-    in_place = update_trees(forest, change, rule, counts, n_threads);
-  }
-  if (!in_place) forest.drop_states(n_threads);
-  const bool may_retire = in_place && forest.rows.have_added_columns(change.removed);
-  vacate(forest, change.removed);
-  if (may_retire) retire_columns(forest);
-  if (!in_place) {
+  if (refits || !update_in_place(forest, added, change, rule, counts, n_threads)) {
     counts = {};
     counts.refitted = true;
     const Clock::time_point start = Clock::now();
-    forest.refit(n_threads);
+    forest.refit(n_threads, [&](Forest& next) {
+      if (grows) grow_classes(next, relabel, n_classes);
+      if (added != nullptr) next.append(*added, n_threads);
+      next.rows.vacate(change.removed, next.rows.moves_to_vacate(change.removed));
+    });
     counts.seconds_refitting = seconds_between(start, Clock::now());
   }
   forest.forget_snapshot();

@@ -62,23 +62,17 @@ struct Change {
   // Columns that were rare until these rows came have places now, but no sums yet: of rows held before,
   // these cells.
   bool new_places = false;
-  std::vector<Rows::NewCell> new_cells;
+  WipedVector<Rows::NewCell> new_cells;
 };
 
 // Adds and removes rows in one pass; `added` may be null. If `n_classes` is more than the model has, it
-// grows to so many, and a class k that it had is called relabel[k] from then on. All that can be wrong
-// with the arguments is found, and thrown as std::invalid_argument, before anything changes; messages
-// call the rows to remove by the name of the caller's argument.
+// grows to so many, and a class k that it had is called relabel[k] from then on. If this throws, nothing
+// has changed: std::invalid_argument for what is wrong with the arguments, whose messages call the rows to
+// remove by the name of the caller's argument; or std::bad_alloc.
 template <class Table>
 UpdateCounts update(Forest& forest, const Sample<Table>* added, std::span<const RowId> removed,
                     const std::string& removed_argument, std::span<const std::int32_t> relabel,
                     int n_classes, const ToleranceRule& rule, int n_threads);
-
-// Takes the removed rows out of every tree and puts the added rows in, retraining the nodes whose
-// split no longer passes. The removed rows stay in their slots; vacating those is the caller's next
-// step, whether this returns true (done) or false: refitting is cheaper, and the trees are void.
-bool update_trees(Forest& forest, const Change& change, const ToleranceRule& rule,
-                  UpdateCounts& counts, int n_threads);
 
 // Counts again what a refresh dropped, in all trees.
 void restore_sums(Forest& forest, int n_threads);

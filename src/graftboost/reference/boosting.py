@@ -42,9 +42,7 @@ class Model:
         )
         if weight is None:
             return Row(self.codes(x), target, 1)
-        return Row(
-            self.codes(x), target, 0 if weight == 0 else max(1, round(weight / loss.weight_unit))
-        )
+        return Row(self.codes(x), target, loss.weight_on_grid(weight))
 
     def codes(self, x: Sequence[float]) -> list[int]:
         """The codes of a raw row."""
@@ -107,21 +105,20 @@ def fit(
             fit_feature(list(c), f, seed=seed, rare_below=min_samples_leaf)
             for f, c in enumerate(columns)
         ]
+    made = _make_loss(loss, 1 if loss == "squared" else n_classes, y, sample_weight)
     settings = Settings(
         tuple(features),
-        _make_loss(loss, 1 if loss == "squared" else n_classes, y, sample_weight),
+        made,
         max_leaf_nodes,
         min_samples_leaf,
         learning_rate,
-        l2_regularization,
+        l2_regularization / made.weight_scale,
     )
     model = Model(settings, subsample, seed)
     weights: Sequence[float | None] = [None] * len(X) if sample_weight is None else sample_weight
     ids = range(len(X)) if row_ids is None else row_ids
     for row_id, x, target, weight in zip(ids, X, y, weights, strict=True):
         model.rows[row_id] = model.encode(x, target, weight)
-    if sample_weight is not None:
-        _scale_least_hessian(model)
     model.set_base()
     codes = {row_id: row.codes for row_id, row in model.rows.items()}
     scores = {row_id: list(model.base) for row_id in model.rows}
@@ -146,30 +143,47 @@ def _make_loss(
     kind: str, n_classes: int, y: Sequence[float], sample_weight: Sequence[float] | None
 ) -> Loss:
     """Scales are powers of two, set once: they depend on the extremes, not on the order of rows."""
-    centre, scale, unit = 0.0, 1.0, 1.0
+    centre, scale = 0.0, 1.0
     if kind == "squared":
         centre = min(y) / 2 + max(y) / 2
         extent = max(y) / 2 - min(y) / 2
         scale = _power_of_two_above((extent or abs(centre) or 1.0) / 4)
-    if sample_weight is not None:
-        room, most = (34, 20) if kind == "squared" else (40, 24)
-        bits = min(max(room - math.ceil(math.log2(len(sample_weight) + 1)), 8), most)
-        unit = math.ldexp(_power_of_two_above(max(sample_weight)), -bits)
-    return Loss(kind, n_classes, centre, scale, unit)
+    loss = Loss(kind, n_classes, centre, scale)
+    return loss if sample_weight is None else _with_weights(loss, sample_weight)
+
+
+def _with_weights(loss: Loss, sample_weight: Sequence[float]) -> Loss:
+    """Set the scale and the unit of weights.
+
+    Weights of one and more say how often a row counts, smaller ones only how much beside others: a
+    mean weight below 1 becomes the scale, and so does what exceeds 2^30. The unit is as fine as the
+    sums have room for.
+    """
+    top = _power_of_two_below(max(sample_weight))
+    total = sum(round(math.ldexp(w / top, 40)) for w in sample_weight)
+    n = sum(w != 0 for w in sample_weight)
+    mean = max(float(total) / float(n) * 2.0**-40 * top, math.ulp(0.0))
+    scale = 1.0
+    if mean < 1:
+        scale = _power_of_two_below(mean)
+    if mean > 2.0**30:
+        scale = _power_of_two_below(mean / 2.0**30)
+    room, most = (34, 20) if loss.kind == "squared" else (40, 24)
+    bits = min(max(room + 40 - (total - 1).bit_length(), 0), most)
+    unit = math.ldexp(top / scale, -bits)
+    loss = replace(loss, weighted=True, weight_scale=scale, weight_unit=unit)
+    mean_unit = float(sum(map(loss.weight_on_grid, sample_weight))) / float(n) * unit
+    share = mean_unit if mean < 1 else min(1.0, mean_unit) / scale
+    return replace(loss, least_hessian=loss.least_hessian * share)
+
+
+def _power_of_two_below(x: float) -> float:
+    return math.ldexp(1.0, math.frexp(x)[1] - 1)
 
 
 def _power_of_two_above(x: float) -> float:
     mantissa, exponent = math.frexp(x)
     return math.ldexp(1.0, exponent - 1 if mantissa == 0.5 else exponent)
-
-
-def _scale_least_hessian(model: Model) -> None:
-    """Weights below one only compare rows; then less hessian than one row's will do."""
-    loss = model.settings.loss
-    counted = [row.weight for row in model.rows.values() if row.weight]
-    mean = float(sum(counted)) / float(max(1, len(counted))) * loss.weight_unit
-    loss = replace(loss, least_hessian=loss.least_hessian * min(1.0, mean))
-    model.settings = replace(model.settings, loss=loss)
 
 
 def _noise(model: Model, scores: Sequence[float]) -> float:

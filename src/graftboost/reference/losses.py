@@ -35,6 +35,8 @@ class Loss:
     n_classes: int
     centre: float = 0.0
     scale: float = 1.0
+    weighted: bool = False
+    weight_scale: float = 1.0  # weight = weight_scale * weight_unit * (integer weight)
     weight_unit: float = 1.0
     least_hessian: float = 0.1
 
@@ -46,7 +48,8 @@ class Loss:
     @property
     def gradient_unit(self) -> float:
         """What one unit of a sum of g is worth."""
-        return self.weight_unit * (2.0**-24 if self.kind == "squared" else 2.0**-20)
+        squared = 2.0**-20 if self.weighted else 2.0**-24
+        return self.weight_unit * (squared if self.kind == "squared" else 2.0**-20)
 
     @property
     def hessian_unit(self) -> float:
@@ -56,7 +59,7 @@ class Loss:
     def gradients(self, target: int, scores: Sequence[float]) -> list[int]:
         """What a row records, one number per tree of an iteration."""
         if self.kind == "squared":
-            return [_clamp(round(scores[0] / 2.0**-24) - target, 2**31 - 1)]
+            return [_clamp(round(scores[0] / 2.0**-24) - target, 2**30)]
         if self.kind == "logistic":
             chances, hits = [1.0 / (1.0 + math.exp(-scores[0]))], [target == 1]
         else:
@@ -74,21 +77,33 @@ class Loss:
 
     def contribution(self, gradient: int, weight: int) -> Sums:
         """What a row with this recorded gradient puts into a tree's sums."""
+        weighted_gradient = gradient * weight
         if self.kind == "squared":
             hessian = 2**18
+            if self.weighted:  # four bits less, so that sums of them fit into 64
+                weighted_gradient = (weighted_gradient + 8) >> 4
         else:
             size = abs(gradient)
             hessian = (size * (2**20 - size) + 2**19) >> 20
-        return Sums(gradient * weight, hessian * weight, int(weight != 0))
+        return Sums(weighted_gradient, hessian * weight, int(weight != 0))
 
     def leaf_value(self, sums: Sums, learning_rate: float, l2: float) -> float:
-        """A Newton step, capped and shrunk; a function of the sums alone."""
+        """A Newton step, capped and shrunk; a function of the sums alone.
+
+        `l2` is in units of the weight scale, as sums are.
+        """
         g = float(sums.g) * self.gradient_unit
         h = float(sums.h) * self.hessian_unit + l2
         factor = (self.n_classes - 1.0) / self.n_classes if self.kind == "softmax" else 1.0
         limit = math.inf if self.kind == "squared" else 4.0
         step = max(-limit, min(limit, -(g / h))) if h > 0 else 0.0
         return on_leaf_grid(step * (learning_rate * factor))
+
+    def weight_on_grid(self, weight: float) -> int:
+        """What is stored of a row's weight: at least one unit, unless it is 0."""
+        if weight == 0:
+            return 0
+        return max(1, round(weight / self.weight_scale / self.weight_unit))
 
     def base_scores(self, targets: Sequence[int], weights: Sequence[int]) -> list[float]:
         """Scores before the first tree."""
