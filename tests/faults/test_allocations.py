@@ -1,0 +1,82 @@
+"""An allocation of the engine fails: the call completes, or raises and has changed nothing.
+
+``make torture`` has every allocation of every operation fail in turn, once and for good.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .models import SPECIMENS
+from .operations import OPERATIONS, applies
+from .scale import amount, spread
+from .shims import compiled
+from .tally import Tally
+
+ROOT = Path(__file__).parents[2]
+MOST_TRIALS = amount(suite=8, torture=100_000)
+CASES = [
+    pytest.param(specimen, operation, id=f"{specimen}-{operation}")
+    for specimen in SPECIMENS
+    for operation in OPERATIONS
+    if applies(operation, specimen)
+]
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
+    """A function that sends a request to the process in which allocations fail."""
+    library = compiled("failing_allocations.cpp", tmp_path_factory.mktemp("shim"))
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": str(library),
+        "MALLOC_PERTURB_": "165",  # memory that was freed, or never written, holds no zeros
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+    }
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.allocation_server"],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        requests, answers = server.stdin, server.stdout
+
+        def ask(**request: Any) -> Any:
+            requests.write(json.dumps(request) + "\n")
+            requests.flush()
+            answer = json.loads(answers.readline())
+            assert "error" not in answer, answer
+            return answer["answer"]
+
+        yield ask
+        requests.close()
+
+
+@pytest.mark.parametrize(("specimen", "operation"), CASES)
+def test_allocations_that_fail(ask: Ask, specimen: str, operation: str) -> None:
+    tally = Tally("memory runs out")
+    n_allocations = ask(specimen=specimen, operation=operation)
+    trials = [[n, again] for n in spread(n_allocations, MOST_TRIALS) for again in (False, True)]
+    for found in ask(specimen=specimen, operation=operation, trials=trials):
+        if found["outcome"] != "not reached":
+            tally.add(found["held"], found["outcome"], _described(found))
+    tally.check()
+
+
+def _described(found: dict[str, Any]) -> str:
+    after = " and all after it" if found["for_good"] else ""
+    return f"allocation {found['number']}{after} ({' '.join(found['stack'][:6])})"
