@@ -18,7 +18,7 @@ from graftboost import _engine
 
 from .isolation import isolated, isolated_each
 from .models import SPECIMENS, Specimen, file_of
-from .operations import OPERATIONS, fingerprint, go_on
+from .operations import OPERATIONS, differences, fingerprint, go_on
 
 NEVER = 1 << 60
 MOST_FRAMES = 12
@@ -105,8 +105,8 @@ class Trials:
         return held, outcome, stack
 
     def _completed(self, specimen: Specimen, result: Any) -> tuple[bool, str]:
-        wrong = _differences(fingerprint(result, specimen), self.result)
-        wrong += _differences(go_on(specimen), self.done)
+        wrong = differences(fingerprint(result, specimen), self.result)
+        wrong += differences(go_on(specimen), self.done)
         return not wrong, f"completed, but differs: {wrong}" if wrong else "completed"
 
     def _refused(self, specimen: Specimen) -> tuple[bool, str]:
@@ -114,17 +114,13 @@ class Trials:
             return False, "MemoryError, but a file is left behind"
         try:
             specimen.model.check_state()
-            wrong = _differences(go_on(specimen), self.untouched)
+            wrong = differences(go_on(specimen), self.untouched)
         except Exception as later:
             return False, f"MemoryError, and later {type(later).__name__}: {later}"
         return (
             not wrong,
             f"MemoryError, but changed: {wrong}" if wrong else "MemoryError, unchanged",
         )
-
-
-def _differences(found: dict[str, str], expected: dict[str, str]) -> list[str]:
-    return [name for name, value in expected.items() if found.get(name) != value]
 
 
 @cache

@@ -85,9 +85,14 @@ def _target(score: Any, loss: str) -> Any:
 
 
 def _specimen(
-    loss: str, *, sparse: bool = False, weighted: bool = False, **parameters: Any
+    loss: str,
+    *,
+    n_rows: int = N_ROWS,
+    sparse: bool = False,
+    weighted: bool = False,
+    **parameters: Any,
 ) -> Specimen:
-    fitted = make_rows(0, N_ROWS, loss, sparse=sparse)
+    fitted = make_rows(0, n_rows, loss, sparse=sparse)
     if not sparse:
         parameters["categorical_features"] = [3]
     Estimator = GraftBoostRegressor if loss == "squared" else GraftBoostClassifier
@@ -114,20 +119,26 @@ def _updated(specimen: Specimen) -> Specimen:
     return specimen
 
 
+LARGER: dict[str, Any] = {"n_rows": 700, "n_estimators": 8, "max_leaf_nodes": 9}
+
 SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "logistic": lambda: _specimen("logistic"),
     "logistic, rank rule": lambda: _specimen("logistic", tolerance_rule="rank", tolerance=0.1),
     "logistic, fixed structure": lambda: _specimen("logistic", tolerance=np.inf),
     "logistic, two threads": lambda: _specimen("logistic", n_jobs=2, n_estimators=4),
     "logistic, no histograms kept": lambda: _specimen("logistic", stats_memory=0, tolerance=0.0),
+    "logistic, larger": lambda: _specimen("logistic", **LARGER),
     "softmax": lambda: _specimen("softmax"),
     "softmax, weighted, subsample": lambda: _specimen("softmax", weighted=True, subsample=0.8),
-    "softmax, two threads": lambda: _specimen("softmax", n_jobs=2),
+    "softmax, larger, two threads": lambda: _specimen("softmax", n_jobs=2, **LARGER),
     "squared, weighted": lambda: _specimen("squared", weighted=True),
     "squared, subsample": lambda: _specimen("squared", subsample=0.7, tolerance=0.0),
     "squared, updated": lambda: _updated(_specimen("squared")),
     "squared, loaded": lambda: _loaded("squared, subsample"),
     "sparse logistic": lambda: _specimen("logistic", sparse=True),
+    "sparse logistic, fixed structure": lambda: _specimen(
+        "logistic", sparse=True, tolerance=np.inf
+    ),
     "sparse logistic, two threads": lambda: _specimen("logistic", sparse=True, n_jobs=2),
     "sparse softmax, weighted": lambda: _specimen("softmax", sparse=True, weighted=True),
     "sparse squared": lambda: _specimen("squared", sparse=True, tolerance=0.0),

@@ -25,18 +25,18 @@ from .models import N_ROWS, N_SPARSE_COLUMNS, RARE, Specimen
 Operation = Callable[[Specimen, Path], Any]
 
 
-def _weight(specimen: Specimen) -> Any:
-    return specimen.added.weight if specimen.weighted else None
+def _weight(specimen: Specimen, n_rows: int | None = None) -> Any:
+    return specimen.added.weight[:n_rows] if specimen.weighted else None
 
 
-def _add(specimen: Specimen, folder: Path) -> Any:
+def _add(specimen: Specimen, n_rows: int) -> Any:
     added = specimen.added
-    return specimen.model.add(added.X, added.y, _weight(specimen))
+    return specimen.model.add(added.X[:n_rows], added.y[:n_rows], _weight(specimen, n_rows))
 
 
 def _add_weighted(specimen: Specimen, folder: Path) -> Any:
     added = specimen.added
-    return specimen.model.add(added.X, added.y, added.weight)
+    return specimen.model.add(added.X[:3], added.y[:3], added.weight[:3])
 
 
 def _add_new_class(specimen: Specimen, folder: Path) -> Any:
@@ -56,7 +56,7 @@ def _add_to_rare_columns(specimen: Specimen, folder: Path) -> Any:
 
 def _update(specimen: Specimen, folder: Path) -> Any:
     added = specimen.added
-    return specimen.model.update(added.X, added.y, _weight(specimen), remove=[1, 50, 90, 140])
+    return specimen.model.update(added.X[:2], added.y[:2], _weight(specimen, 2), remove=[1, 140])
 
 
 def _fit_again(specimen: Specimen, folder: Path) -> Any:
@@ -81,7 +81,8 @@ def _save(specimen: Specimen, folder: Path) -> Any:
 OPERATIONS: dict[str, Operation] = {
     "fit another": _fit_another,
     "fit again": _fit_again,
-    "add": _add,
+    "add": lambda specimen, folder: _add(specimen, 2),
+    "add many": lambda specimen, folder: _add(specimen, 12),
     "add weighted": _add_weighted,
     "add new class": _add_new_class,
     "add to rare columns": _add_to_rare_columns,
@@ -134,6 +135,11 @@ def _fingerprint_of_model(model: Any, specimen: Specimen) -> dict[str, str]:
         "classes": _hash(getattr(model, "classes_", None)),
         "parameters": repr(model.get_params()),
     }
+
+
+def differences(found: dict[str, str], expected: dict[str, str]) -> list[str]:
+    """Return the names of fingerprints that are not as expected."""
+    return [name for name, value in expected.items() if found.get(name) != value]
 
 
 def _hash(value: Any) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from .models import SPECIMENS
+from .models import SPECIMENS, make_specimen
 from .operations import OPERATIONS, applies
 from .scale import amount, spread
 from .shims import compiled
@@ -75,6 +75,17 @@ def test_allocations_that_fail(ask: Ask, specimen: str, operation: str) -> None:
         if found["outcome"] != "not reached":
             tally.add(found["held"], found["outcome"], _described(found))
     tally.check()
+
+
+def test_updates_of_both_kinds_are_among_them(tmp_path: Path) -> None:
+    """In place with nodes that are regrown, and by a refit."""
+    kinds = set()
+    for specimen in SPECIMENS:
+        for operation in ("add", "remove several", "update"):
+            report = OPERATIONS[operation](make_specimen(specimen), tmp_path)
+            kinds.add((report.strategy, report.nodes_retrained > 0, "sparse" in specimen))
+    assert {("in-place", True, False), ("in-place", True, True)} <= kinds
+    assert {("refit", False, False), ("refit", False, True)} <= kinds
 
 
 def _described(found: dict[str, Any]) -> str:
