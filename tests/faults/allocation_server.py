@@ -1,13 +1,11 @@
 """Runs with `failing_allocations.cpp` preloaded: operations in which an allocation fails.
 
-Reads requests as lines of JSON and answers each by one. Trials run in forks of this process.
+Trials run in forks of this process.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -19,6 +17,7 @@ from graftboost import _engine
 from .isolation import isolated, isolated_each
 from .models import SPECIMENS, Specimen, file_of
 from .operations import OPERATIONS, differences, fingerprint, go_on
+from .serving import serve
 
 NEVER = 1 << 60
 MOST_FRAMES = 12
@@ -133,19 +132,6 @@ def _answer(request: dict[str, Any]) -> Any:
     return trials.n_allocations if "trials" not in request else list(trials.run(request["trials"]))
 
 
-def main() -> None:
-    """Answer until there are no more requests."""
-    for line in sys.stdin:
-        try:
-            answer = {"answer": _answer(json.loads(line))}
-        except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
-
-
 if __name__ == "__main__":
     shim.faults_prepare(*_mapped(Path(str(_engine.__file__)).name), *_mapped("libstdc++"))
-    with tempfile.TemporaryDirectory() as folder:
-        tempfile.tempdir = folder
-        main()
+    serve(_answer)

@@ -5,11 +5,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +14,10 @@ import pytest
 from .models import SPECIMENS, make_specimen
 from .operations import OPERATIONS, applies
 from .scale import amount, spread
+from .serving import Ask, server
 from .shims import compiled
 from .tally import Tally
 
-ROOT = Path(__file__).parents[2]
 MOST_TRIALS = amount(suite=8, torture=100_000)
 CASES = [
     pytest.param(specimen, operation, id=f"{specimen}-{operation}")
@@ -30,40 +26,15 @@ CASES = [
     if applies(operation, specimen)
 ]
 
-Ask = Callable[..., Any]
-
 
 @pytest.fixture(scope="module")
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     """A function that sends a request to the process in which allocations fail."""
     library = compiled("failing_allocations.cpp", tmp_path_factory.mktemp("shim"))
-    environment = {
-        **os.environ,
-        "LD_PRELOAD": str(library),
-        "MALLOC_PERTURB_": "165",  # memory that was freed, or never written, holds no zeros
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-    }
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.allocation_server"],
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        requests, answers = server.stdin, server.stdout
-
-        def ask(**request: Any) -> Any:
-            requests.write(json.dumps(request) + "\n")
-            requests.flush()
-            answer = json.loads(answers.readline())
-            assert "error" not in answer, answer
-            return answer["answer"]
-
+    # Memory that was freed, or never written to, is filled with other bytes than zeros.
+    environment = {"LD_PRELOAD": str(library), "MALLOC_PERTURB_": "165"}
+    with server("tests.faults.allocation_server", environment) as ask:
         yield ask
-        requests.close()
 
 
 @pytest.mark.parametrize(("specimen", "operation"), CASES)
