@@ -1,0 +1,1 @@
+"""Every promise of reliability, tested by making things fail: memory, disks, power, processes."""

@@ -1,0 +1,241 @@
+"""Runs with `failing_disk.cpp` preloaded: changes of a store during which the disk fails."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import graftboost
+from graftboost.store import Store, StoreError, digest
+
+from .isolation import isolated, isolated_each
+from .serving import serve
+from .store_changes import (
+    CHANGES,
+    COMPACT_EVERY,
+    WANTED,
+    copy_store,
+    create,
+    is_closed,
+    left_behind,
+    make_model,
+    make_store,
+    requests,
+)
+
+NEVER = 1 << 60
+BATCH = 20  # trials in one process
+
+shim = ctypes.CDLL(None)
+shim.disk_arm.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_int, ctypes.c_int]
+shim.disk_seen.restype = shim.disk_disarm.restype = ctypes.c_long
+shim.disk_name.argtypes = [ctypes.c_long]
+shim.disk_name.restype = ctypes.c_char_p
+
+Fault = tuple[int, bool, int, int]  # as disk_arm takes it
+NO_FAULT: Fault = (NEVER, False, 0, 0)
+
+
+class BrokenPromiseError(Exception):
+    """Something is not as it was promised."""
+
+
+@cache
+def _base() -> Path:
+    path = Path(tempfile.mkdtemp()) / "store"
+    make_store(path)
+    return path
+
+
+def _attempt(fault: Fault, function: Callable[[], Any]) -> BaseException | None:
+    """Do something while the disk fails; returns what was raised."""
+    shim.disk_arm(*fault)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of compactions that failed
+            function()
+    except (OSError, StoreError) as error:
+        return error
+    finally:
+        shim.disk_disarm()
+    return None
+
+
+def _is_unknown(error: BaseException | None) -> bool:
+    """Tell whether an error says that nobody knows whether the change was made."""
+    return isinstance(error, StoreError) and type(error) is not StoreError
+
+
+# --- what is tried --------------------------------------------------------------------------------
+
+
+def _change(name: str, fault: Fault, folder: Path) -> str:
+    path = copy_store(_base(), folder / "store")
+    compacting = name.endswith(", then compact")
+    store = Store.open(path, compact_every=3 if compacting else 100)
+    before = store.digest
+    error = _attempt(fault, lambda: CHANGES[name.removesuffix(", then compact")](store))
+    unknown = _is_unknown(error)
+    if unknown and not is_closed(store):
+        raise BrokenPromiseError("the outcome is unknown, but the store is open")
+    if not is_closed(store):
+        _check_open(store, before if error else None)
+    store.close()
+    for read_only in (True, False):  # a reader first, who does not tidy up
+        with Store.open(path, read_only=read_only) as store:
+            _check_state(store, name, made=None if unknown else error is None)
+    _go_on(path)
+    return "unknown, and whole" if unknown else "refused, unchanged" if error else "made"
+
+
+def _check_open(store: Store, unchanged: str | None) -> None:
+    if unchanged is not None and store.digest != unchanged:
+        raise BrokenPromiseError("an error was raised, but the open store has changed")
+    if digest(store._state.saved.forest) != store.digest:
+        raise BrokenPromiseError("the open store has another model than it says")
+    store.verify()
+
+
+def _check_state(store: Store, name: str, *, made: bool | None) -> None:
+    found = requests(store)
+    wanted = found[1:].count(WANTED)  # the first one made the store
+    if wanted > 1:
+        raise BrokenPromiseError("the change was made twice")
+    if made is False and wanted:
+        raise BrokenPromiseError("the change was refused, but is there")
+    if made is True and not wanted and not name.startswith("compact"):
+        raise BrokenPromiseError("the change was made, but is lost")
+    if found[:4] != [WANTED, found[1], "first", "second"]:
+        raise BrokenPromiseError("a change of before is lost")
+    store.verify()
+
+
+def _go_on(path: Path) -> None:
+    """Use the store for all there is, as if nothing had happened."""
+    left = left_behind(path)
+    if left:
+        raise BrokenPromiseError(f"files are left behind: {left}")
+    with Store.open(path, compact_every=COMPACT_EVERY) as store:
+        store.remove([20])
+        store.refit()
+        store.remove([21])
+        store.verify()
+    left = left_behind(path)
+    if left:
+        raise BrokenPromiseError(f"files are left behind later: {left}")
+
+
+def _create(name: str, fault: Fault, folder: Path) -> str:
+    path = folder / "created" / "store"
+    made: list[Store] = []
+    error = _attempt(fault, lambda: made.append(create(path)))
+    for store in made:
+        store.verify()
+        store.close()
+    if error is not None and not _is_unknown(error):
+        try:
+            Store.open(path).close()
+        except FileNotFoundError:
+            create(path).close()  # and the next attempt succeeds
+        else:
+            raise BrokenPromiseError("the store was refused, but is there")
+    elif error is not None:
+        try:
+            Store.open(path).close()
+        except FileNotFoundError:
+            create(path).close()
+    with Store.open(path) as store:
+        store.verify()
+        store.remove([1])
+    if left_behind(path):
+        raise BrokenPromiseError(f"files are left behind: {left_behind(path)}")
+    return "unknown, and whole" if _is_unknown(error) else "refused" if error else "made"
+
+
+def _open(name: str, fault: Fault, folder: Path) -> str:
+    """Open a store that a writer left in the middle of things."""
+    path = copy_store(_base(), folder / "store")
+    journal = max(path.glob("journal-*"))
+    with journal.open("ab") as file:
+        file.write(journal.read_bytes()[:100])
+    (path / ".model-000009.graft.0a1b2c3d.tmp").write_bytes(b"half of a model")
+    opened: list[Store] = []
+    error = _attempt(fault, lambda: opened.append(Store.open(path)))
+    for store in opened:
+        store.verify()
+        store.close()
+    with Store.open(path) as store:
+        _check_state(store, name, made=None)
+    _go_on(path)
+    return "refused" if error else "made"
+
+
+def _save(name: str, fault: Fault, folder: Path) -> str:
+    """Save a model over another one."""
+    path = folder / "model"
+    old, new = make_model(), graftboost.GraftBoostRegressor(n_estimators=2)
+    X = [[0.0], [1.0], [2.0]] * 10
+    new.fit(X, [0.0, 1.0, 2.0] * 10)
+    old.save(path)
+    error = _attempt(fault, lambda: new.save(path))
+    found = digest(graftboost.load(path)._forest)
+    if found not in (digest(old._forest), digest(new._forest)):
+        raise BrokenPromiseError("the file has neither the old model nor the new one")
+    if error is None and found != digest(new._forest):
+        raise BrokenPromiseError("the model was saved, but is not there")
+    graftboost.load(path).check_state()
+    new.save(path)
+    # What could not be removed while the disk failed is a file of its own, and may stay.
+    return "refused" if error else "made"
+
+
+def _operation(name: str) -> Callable[[str, Fault, Path], str]:
+    return {"create": _create, "open": _open, "save": _save}.get(name, _change)
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+
+def _calls(name: str) -> Any:
+    """Return the names of the calls that an operation makes."""
+
+    def list_calls() -> list[str]:
+        _operation(name)(name, NO_FAULT, Path(tempfile.mkdtemp()))
+        return [shim.disk_name(number + 1).decode() for number in range(shim.disk_seen())]
+
+    ending = isolated(list_calls)
+    if ending.death:
+        raise RuntimeError(f"with nothing failing: {ending.death}")
+    return ending.value
+
+
+def _tried(name: str, fault: Fault) -> tuple[bool, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return True, _operation(name)(name, fault, Path(folder))
+        except BrokenPromiseError as broken:
+            return False, str(broken)
+        except Exception as error:
+            return False, f"{type(error).__name__}: {error}".replace(folder, "")
+
+
+def _run(name: str, faults: list[Fault]) -> Iterator[tuple[bool, str]]:
+    for ending in isolated_each(lambda fault: _tried(name, fault), faults, batch=BATCH):
+        yield ending.value or (False, ending.death)
+
+
+def _answer(request: dict[str, Any]) -> Any:
+    if "faults" not in request:
+        return _calls(request["operation"])
+    return list(_run(request["operation"], request["faults"]))
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    serve(_answer)

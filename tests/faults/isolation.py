@@ -1,0 +1,130 @@
+"""Functions in processes of their own: they may crash or hang, and whoever called them goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+SECONDS = 30.0  # until something counts as hung
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a call ended.
+
+    Attributes
+    ----------
+    value : object
+        What it returned, as JSON holds it; None if it did not return.
+    death : str
+        Why it did not return; empty if it did.
+    """
+
+    value: Any = None
+    death: str = ""
+
+
+def isolated(function: Callable[[], Any], seconds: float = SECONDS) -> Ending:
+    """Call a function in a forked process."""
+    [ending] = isolated_each(lambda _: function(), [None], seconds=seconds)
+    return ending
+
+
+def isolated_each(
+    function: Callable[[Any], Any],
+    items: Sequence[Any],
+    *,
+    seconds: float = SECONDS,
+    batch: int = 1,
+) -> Iterator[Ending]:
+    """Call a function for each of some items, `batch` of them in one forked process at most.
+
+    When a call ends its process, the next process goes on with the item after it.
+    """
+    done = 0
+    while done < len(items):
+        for ending in _forked(function, items[done : done + batch], seconds):
+            done += 1
+            yield ending
+
+
+def _forked(
+    function: Callable[[Any], Any], items: Sequence[Any], seconds: float
+) -> Iterator[Ending]:
+    """Yield the endings of calls in one process, up to and with the one that ends it."""
+    reading, writing = os.pipe()
+    with tempfile.TemporaryFile() as errors:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # a fork, and threads
+            child = os.fork()
+        if child == 0:
+            os.close(reading)
+            _be_child(function, items, seconds, writing, errors.fileno())
+        os.close(writing)
+        n_returned = 0
+        with os.fdopen(reading) as lines:
+            for line in lines:
+                if line.endswith("\n"):
+                    n_returned += 1
+                    yield Ending(**json.loads(line))
+        status = os.waitpid(child, 0)[1]
+        if n_returned < len(items):
+            yield Ending(death=_why(status, errors))
+
+
+def _why(status: int, errors: IO[bytes]) -> str:
+    errors.seek(0)
+    said = errors.read().decode(errors="replace").strip().splitlines()[-1:]
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    if number == signal.SIGALRM:
+        why = "hung"
+    elif number:
+        why = f"died of {signal.Signals(number).name}"
+    else:
+        why = f"exited with status {os.waitstatus_to_exitcode(status)}"
+    return " ".join([why, *(f"({line})" for line in said)])
+
+
+def _be_child(
+    function: Callable[[Any], Any],
+    items: Sequence[Any],
+    seconds: float,
+    writing: int,
+    errors: int,
+) -> None:
+    """Make the calls and end the process."""
+    try:
+        os.dup2(errors, 1)
+        os.dup2(errors, 2)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        # Python's own handler would run only when the engine returns.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        for item in items:
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            _write(writing, json.dumps(_called(function, item)).encode() + b"\n")
+    finally:
+        os._exit(0)
+
+
+def _called(function: Callable[[Any], Any], item: Any) -> dict[str, Any]:
+    try:
+        return {"value": function(item)}
+    except BaseException as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        with contextlib.suppress(BaseException):
+            return {"death": f"{type(error).__name__}: {error} ({place.name}:{place.lineno})"}
+        return {"death": type(error).__name__}
+
+
+def _write(writing: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(writing, data) :]

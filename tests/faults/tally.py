@@ -1,0 +1,43 @@
+"""Counts what was tried and what held, for the figures in ``docs/reliability.md``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+# A file to which every test adds a line; none by default.
+REPORT = os.environ.get("GRAFTBOOST_TORTURE_REPORT")
+
+
+class Tally:
+    """What came of the trials of one test.
+
+    Parameters
+    ----------
+    promise : str
+        What the trials put to the test, the same for all tests of a file.
+    """
+
+    def __init__(self, promise: str) -> None:
+        self.promise = promise
+        self.held: Counter[str] = Counter()
+        self.broken: list[str] = []
+
+    def add(self, held: bool, outcome: str, trial: str = "") -> None:
+        """Count a trial; `trial` says how to find it again if the promise did not hold."""
+        if held:
+            self.held[outcome] += 1
+        else:
+            self.broken.append(f"{trial}: {outcome}" if trial else outcome)
+
+    def check(self) -> None:
+        """Write it down, and fail if a promise was broken."""
+        if REPORT:
+            line = {"promise": self.promise, "held": self.held, "broken": self.broken}
+            with Path(REPORT).open("a") as file:
+                file.write(json.dumps(line) + "\n")
+        n_trials = self.held.total() + len(self.broken)
+        shown = "\n".join(f"  {trial}" for trial in self.broken[:20])
+        assert not self.broken, f"{len(self.broken)} of {n_trials} trials:\n{shown}"

@@ -1,0 +1,64 @@
+"""An allocation of the engine fails: the call completes, or raises and has changed nothing.
+
+``make torture`` has every allocation of every operation fail in turn, once and for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .models import SPECIMENS, make_specimen
+from .operations import OPERATIONS, applies
+from .scale import amount, spread
+from .serving import Ask, server
+from .shims import compiled
+from .tally import Tally
+
+MOST_TRIALS = amount(suite=8, torture=100_000)
+CASES = [
+    pytest.param(specimen, operation, id=f"{specimen}-{operation}")
+    for specimen in SPECIMENS
+    for operation in OPERATIONS
+    if applies(operation, specimen)
+]
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
+    """A function that sends a request to the process in which allocations fail."""
+    library = compiled("failing_allocations.cpp", tmp_path_factory.mktemp("shim"))
+    # Memory that was freed, or never written to, is filled with other bytes than zeros.
+    environment = {"LD_PRELOAD": str(library), "MALLOC_PERTURB_": "165"}
+    with server("tests.faults.allocation_server", environment) as ask:
+        yield ask
+
+
+@pytest.mark.parametrize(("specimen", "operation"), CASES)
+def test_allocations_that_fail(ask: Ask, specimen: str, operation: str) -> None:
+    tally = Tally("memory runs out")
+    n_allocations = ask(specimen=specimen, operation=operation)
+    trials = [[n, again] for n in spread(n_allocations, MOST_TRIALS) for again in (False, True)]
+    for found in ask(specimen=specimen, operation=operation, trials=trials):
+        if found["outcome"] != "not reached":
+            tally.add(found["held"], found["outcome"], _described(found))
+    tally.check()
+
+
+def test_updates_of_both_kinds_are_among_them(tmp_path: Path) -> None:
+    """In place with nodes that are regrown, and by a refit."""
+    kinds = set()
+    for specimen in SPECIMENS:
+        for operation in ("add", "remove several", "update"):
+            report = OPERATIONS[operation](make_specimen(specimen), tmp_path)
+            kinds.add((report.strategy, report.nodes_retrained > 0, "sparse" in specimen))
+    assert {("in-place", True, False), ("in-place", True, True)} <= kinds
+    assert {("refit", False, False), ("refit", False, True)} <= kinds
+
+
+def _described(found: dict[str, Any]) -> str:
+    after = " and all after it" if found["for_good"] else ""
+    return f"allocation {found['number']}{after} ({' '.join(found['stack'][:6])})"
