@@ -1,15 +1,12 @@
 // The engine as a Python module: the only file that knows of Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/function.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/variant.h>
-#include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <cmath>
@@ -27,6 +24,9 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 namespace gb = graftboost;
+
+// An engine that runs out of memory raises; a caster that allocates does not, because casters are
+// noexcept. So no argument here is a std::vector, a std::map, a std::shared_ptr or a long std::string.
 
 namespace {
 
@@ -167,22 +167,26 @@ class Listener {
   std::chrono::steady_clock::time_point last_look_ = std::chrono::steady_clock::now();
 };
 
-std::shared_ptr<gb::BinMap> fit_bins(const AnyTable& x, const std::optional<Integers>& row_ids,
-                                     const std::map<std::uint32_t, std::uint32_t>& n_categories,
-                                     int max_bins, double split_sample, bool width,
-                                     const std::map<std::uint32_t, std::vector<double>>& bin_edges,
-                                     std::uint64_t seed, int n_threads, std::size_t rare_below) {
+gb::BinMap fit_bins(const AnyTable& x, const std::optional<Integers>& row_ids,
+                    const nb::dict& n_categories, int max_bins, double split_sample, bool width,
+                    const nb::dict& bin_edges, std::uint64_t seed, int n_threads,
+                    std::size_t rare_below) {
   const gb::BinningParams params{max_bins, split_sample, width, seed, rare_below};
-  const gb::GivenColumns given{n_categories, bin_edges};
+  gb::GivenColumns given;
+  for (const auto& [column, n] : n_categories)
+    given.n_categories[nb::cast<std::uint32_t>(column)] = nb::cast<std::uint32_t>(n);
+  for (const auto& [column, edges] : bin_edges) {
+    auto& to = given.edges[nb::cast<std::uint32_t>(column)];
+    for (const nb::handle edge : edges) to.push_back(nb::cast<double>(edge));
+  }
   return with_values(x, [&](const auto& values) {
     nb::gil_scoped_release release;
-    return std::make_shared<gb::BinMap>(
-        gb::BinMap::fit(values, view<std::int64_t>(row_ids), given, params, n_threads));
+    return gb::BinMap::fit(values, view<std::int64_t>(row_ids), given, params, n_threads);
   });
 }
 
 struct Arguments {
-  std::shared_ptr<gb::BinMap> bins;
+  const gb::BinMap& bins;
   AnyTable x;
   Doubles y;
   std::optional<Doubles> weight;
@@ -213,7 +217,7 @@ std::unique_ptr<gb::Forest> fit_forest(const Arguments& a, nb::object on_iterati
       });
     }
     nb::gil_scoped_release release;
-    return gb::Forest::fit(a.bins, sample, a.kind, a.n_classes, a.params, a.stats_memory,
+    return gb::Forest::fit(std::make_shared<const gb::BinMap>(a.bins), sample, a.kind, a.n_classes, a.params, a.stats_memory,
                            a.x_val ? &validation : nullptr, a.stopping, std::ref(listener),
                            a.n_threads);
   });
@@ -336,7 +340,7 @@ nb::tuple held_rows(gb::Forest& forest, const Integers& row_ids) {
 gb::UpdateCounts update(gb::Forest& forest, const std::optional<AnyTable>& x,
                         const std::optional<Doubles>& y, const std::optional<Doubles>& weight,
                         const std::optional<Integers>& row_ids, const Integers& removed,
-                        const std::vector<std::int32_t>& relabel, int n_classes,
+                        const Integers& relabel, int n_classes,
                         const std::string& rule, double tolerance, std::int64_t places,
                         int n_threads, const std::string& removed_argument) {
   if (!forest.params.updatable) throw nb::value_error("the model is not updatable");
@@ -345,9 +349,12 @@ gb::UpdateCounts update(gb::Forest& forest, const std::optional<AnyTable>& x,
       rule == "rank" ? gb::ToleranceRule::Kind::rank : gb::ToleranceRule::Kind::regret, tolerance,
       places};
   const std::span<const gb::RowId> gone(removed.data(), removed.size());
+  std::vector<std::int32_t> labels;
+  for (std::size_t k = 0; k < relabel.size(); ++k)
+    labels.push_back(static_cast<std::int32_t>(std::clamp<std::int64_t>(relabel(k), -1, INT32_MAX)));
   const auto run = [&]<class Matrix>(const gb::Sample<Matrix>* added) {
     nb::gil_scoped_release release;
-    return gb::update(forest, added, gone, removed_argument, relabel, n_classes, the_rule,
+    return gb::update(forest, added, gone, removed_argument, labels, n_classes, the_rule,
                       n_threads);
   };
   if (!x) return run(static_cast<const gb::Sample<gb::Matrix<double>>*>(nullptr));
@@ -480,7 +487,7 @@ std::unique_ptr<gb::Forest> put_together(const nb::dict& summary, const nb::dict
                                          const nb::object& verify, bool thorough) {
   gb::GivenParts given;
   for (const auto& [key, value] : parts) {
-    const auto name = nb::cast<std::string>(key);
+    const std::string name = nb::str(key).c_str();
     Values values;
     if (!nb::try_cast(value, values))
       throw nb::value_error((name + " is not an array of one dimension").c_str());
@@ -573,14 +580,14 @@ NB_MODULE(_engine, m) {
   nb::class_<gb::Forest>(m, "Forest", "The trees, the rows they hold and the online state.")
       .def_static(
           "fit",
-          [](std::shared_ptr<gb::BinMap> bins, AnyTable x, Doubles y, std::optional<Doubles> weight,
+          [](const gb::BinMap& bins, AnyTable x, Doubles y, std::optional<Doubles> weight,
              std::optional<Integers> row_ids, const std::string& loss, int n_classes,
              int n_estimators, double learning_rate, int max_leaf_nodes, int min_samples_leaf,
              double l2_regularization, double subsample, std::uint64_t seed, bool updatable,
              int n_threads, std::optional<AnyTable> x_val, std::optional<Doubles> y_val,
              std::optional<Doubles> weight_val, int n_iter_no_change, double tol,
              nb::object on_iteration, std::size_t stats_memory) {
-            return fit_forest({std::move(bins),
+            return fit_forest({bins,
                                x,
                                y,
                                weight,
@@ -608,8 +615,9 @@ NB_MODULE(_engine, m) {
           [](const gb::Forest& f) { return at_rest(f, [&] { return f.stats_memory; }); },
           [](gb::Forest& f, std::size_t bytes) { at_rest(f, [&] { f.stats_memory = bytes; }); },
           "Bytes that the sums of nodes may take; what they take now is changed by updates only.")
-      .def_prop_ro("bins",
-                   [](const gb::Forest& f) { return std::const_pointer_cast<gb::BinMap>(f.bins); })
+      .def_prop_ro(
+          "bins", [](const gb::Forest& f) -> const gb::BinMap& { return *f.bins; },
+          nb::rv_policy::reference_internal)
       .def_prop_ro("n_rows",
                    [](const gb::Forest& f) { return at_rest(f, [&] { return f.rows.size(); }); })
       .def_prop_ro("n_trees",
@@ -735,4 +743,11 @@ NB_MODULE(_engine, m) {
           "put_together", &put_together, "summary"_a, "parts"_a, "verify"_a.none(), "thorough"_a,
           "A model from its summary and parts, which it works on in place. What the state "
           "holds is looked at before it is used for the first time, after a call of verify.");
+
+  // nanobind finds instances, and what they keep alive, by tables that only grow, and ends the process if
+  // there is no memory for that. They have room for this many from here on.
+  std::vector<gb::UpdateCounts> many(1000);
+  nb::list instances;
+  for (gb::UpdateCounts& counts : many)
+    instances.append(nb::cast(counts, nb::rv_policy::reference_internal, m));
 }

@@ -139,7 +139,7 @@ class Change:
             None if added is None else added.weight,
             None if added is None else added.ids,
             self.removed,
-            self.relabel,
+            np.array(self.relabel, dtype=np.int64),
             1 if self.classes is None else len(self.classes),
             self.rule.name,
             self.rule.tolerance,

@@ -122,7 +122,7 @@ def update_forest(
     rows = (added.X, added.y, added.weight, added.ids) if len(added.ids) else (None,) * 4
     n_classes = CLASSES[added.loss]
     return forest.update(
-        *rows, removed, list(range(n_classes)), n_classes, rule, tolerance, places, 1
+        *rows, removed, np.arange(n_classes), n_classes, rule, tolerance, places, 1
     )
 
 
