@@ -125,12 +125,16 @@ std::span<const T> view(
   return a ? std::span<const T>(a->data(), a->size()) : std::span<const T>();
 }
 
-// Gives numpy the memory of a vector.
+// Gives numpy the memory of a vector, which is wiped when numpy is done with it.
 template <class T, std::size_t N>
 nb::ndarray<nb::numpy, T, nb::ndim<N>> to_numpy(std::vector<T> values,
                                                 const std::array<std::size_t, N>& shape) {
   auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  nb::capsule owner(owned, [](void* p) noexcept {
+    auto* values = static_cast<std::vector<T>*>(p);
+    gb::wipe(values->data(), values->size() * sizeof(T));  // ids and gradients are people's too
+    delete values;
+  });
   return nb::ndarray<nb::numpy, T, nb::ndim<N>>(owned->data(), N, shape.data(), owner);
 }
 template <class T>

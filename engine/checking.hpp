@@ -157,7 +157,7 @@ class TreeChecker : public TreeWork<Sums> {
   }
 
   // Looked up once for all trees.
-  const std::vector<std::uint32_t>& present_in(Slot row) {
+  const WipedVector<std::uint32_t>& present_in(Slot row) {
     const auto found = present_.find(row);
     return found != present_.end() ? found->second
                                    : present_.emplace(row, forest_.rows.present(row)).first->second;
@@ -216,7 +216,7 @@ class TreeChecker : public TreeWork<Sums> {
     if (!watched.knows() || !watched.is_pending()) return;
     numbers_.clear();
     for (const Slot row : changed_[at(i)]) {
-      const std::vector<std::uint32_t>& present = present_in(row);
+      const WipedVector<std::uint32_t>& present = present_in(row);
       numbers_.insert(numbers_.end(), present.begin(), present.end());
       if (numbers_.size() * few_present > layout().n_places()) return;  // then all are judged
     }
@@ -495,10 +495,10 @@ class TreeChecker : public TreeWork<Sums> {
   double largest_change_ = 0;  // of a gain in the tree
   PathSums<Sums> path_;
   std::vector<std::vector<Slot>> changed_;  // per node, if features are watched in groups
-  std::unordered_map<Slot, std::vector<std::uint32_t>> present_;  // in a row
-  std::vector<std::uint32_t> numbers_;
-  std::vector<Code> codes_;           // of the row that is being booked
-  std::vector<std::uint32_t> cells_;  // that it counts in
+  std::unordered_map<Slot, WipedVector<std::uint32_t>> present_;  // in a row
+  WipedVector<std::uint32_t> numbers_;
+  WipedVector<Code> codes_;           // of the row that is being booked
+  WipedVector<std::uint32_t> cells_;  // that it counts in
 };
 
 }  // namespace graftboost

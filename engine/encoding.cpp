@@ -14,10 +14,10 @@ constexpr std::size_t rows_together = 256;
 
 // What is encoded of some rows besides their plain cells: entries row by row, each row's ascending.
 struct Entries {
-  std::vector<std::uint32_t> all;
+  WipedVector<std::uint32_t> all;
 
   // Takes those of the next row, in any order.
-  void add(std::vector<std::uint32_t>& row, std::uint32_t& sparse_count,
+  void add(WipedVector<std::uint32_t>& row, std::uint32_t& sparse_count,
            std::uint32_t& rare_count) {
     if (!std::is_sorted(row.begin(), row.end())) std::sort(row.begin(), row.end());
     const auto rare = std::lower_bound(row.begin(), row.end(), RareCell::first);
@@ -29,7 +29,7 @@ struct Entries {
 
 // Writes a code where its place says; an entry if that is none of the row's own cells.
 inline void write(const CodeLayout::Place& place, Code code, std::uint8_t* cells,
-                  std::vector<std::uint32_t>& entries) {
+                  WipedVector<std::uint32_t>& entries) {
   switch (place.kind) {
     case CodeLayout::Kind::narrow:
       cells[place.position] = static_cast<std::uint8_t>(code);
@@ -70,7 +70,7 @@ class BlockEncoder<Matrix<Value>> {
                  std::uint32_t* sparse_count, std::uint32_t* rare_count) const {
     const std::size_t row_bytes = layout_.row_bytes(), n = end - begin;
     std::fill_n(cells, n * row_bytes, 0);
-    std::vector<std::vector<std::uint32_t>> entries(n);
+    std::vector<WipedVector<std::uint32_t>> entries(n);
     for (const std::uint32_t number : layout_.by_offset()) {
       const CodeLayout::Place& place = layout_[number];
       const Feature& feature = bins_[place.feature];
@@ -118,7 +118,7 @@ class BlockEncoder<SparseMatrix<Value>> {
  public:
   BlockEncoder(const BinMap& bins, const SparseMatrix<Value>& x, const CodeLayout& layout)
       : bins_(bins), x_(x), layout_(layout), of_zeros_(layout.row_bytes()) {
-    std::vector<std::uint32_t> none;
+    WipedVector<std::uint32_t> none;
     for (std::size_t i = 0; i < layout.first_sparse(); ++i) {
       const CodeLayout::Place& place = layout[layout.by_offset()[i]];
       if (place.kind != CodeLayout::Kind::bundled)
@@ -129,7 +129,7 @@ class BlockEncoder<SparseMatrix<Value>> {
   Entries encode(std::size_t begin, std::size_t end, std::uint8_t* cells,
                  std::uint32_t* sparse_count, std::uint32_t* rare_count) const {
     Entries result;
-    std::vector<std::uint32_t> entries;
+    WipedVector<std::uint32_t> entries;
     for (std::size_t r = begin; r < end; ++r, cells += layout_.row_bytes()) {
       entries.clear();
       std::copy(of_zeros_.begin(), of_zeros_.end(), cells);

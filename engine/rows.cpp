@@ -86,8 +86,8 @@ void Rows::gather_sparse_entries() noexcept {
   sparse_entries.swap(together);
 }
 
-std::vector<std::uint32_t> Rows::present(Slot row) const {
-  std::vector<std::uint32_t> numbers;
+WipedVector<std::uint32_t> Rows::present(Slot row) const {
+  WipedVector<std::uint32_t> numbers;
   const auto& order = layout.by_offset();
   for (std::size_t i = 0; i < layout.first_sparse(); ++i) {
     const CodeLayout::Place& place = layout[order[i]];
@@ -233,7 +233,7 @@ void Rows::choose_places(const BinMap& bins, std::size_t least) {
   if (!has_sparse()) return;
   const std::size_t first = first_added_cell();
   const std::uint32_t n_codes = BinMap::rare().n_codes();
-  std::vector<std::uint32_t> counts, columns;
+  WipedVector<std::uint32_t> counts, columns;
   for (std::size_t r = 0; r < n_; ++r) {
     const std::uint32_t* entries = sparse_entries.begin() + sparse_begin[r];
     for (std::size_t i = 0; i < sparse_count[r] + rare_count[r]; ++i) {

@@ -110,7 +110,7 @@ struct Rows {
   void truncate(const Extent& before) noexcept;
 
   // The places of bundled and sparse features in which the row differs from the common code.
-  std::vector<std::uint32_t> present(Slot row) const;
+  WipedVector<std::uint32_t> present(Slot row) const;
 
   // A row's cells that go into a histogram, on average.
   double cells_per_row() const;
@@ -149,7 +149,7 @@ struct Rows {
   void count_rare(Slot first, std::size_t last, std::int32_t by);
 
   // How many rows have each rare column: known once rows have been added, and kept up to date from then.
-  std::vector<std::uint32_t> rows_with_;
+  WipedVector<std::uint32_t> rows_with_;
   mutable std::optional<std::uint64_t> n_in_histograms_;  // of sparse_entries
 };
 

@@ -59,7 +59,7 @@ struct CellLimits {
 };
 
 bool has_twins(const Array<RowId>& ids) {
-  std::vector<RowId> sorted(ids.begin(), ids.end());
+  WipedVector<RowId> sorted(ids.begin(), ids.end());
   std::sort(sorted.begin(), sorted.end());
   return std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
 }

@@ -98,7 +98,7 @@ class WorkingCells {
 
   void number_anew() {
     const std::size_t n = rows_.size(), n_plain = plain_size();
-    std::vector<std::uint32_t> n_rows(layout_.histogram_size()), number(n_rows.size());
+    WipedVector<std::uint32_t> n_rows(layout_.histogram_size()), number(n_rows.size());
     for (Slot row = 0; row < n; ++row)
       for (const std::uint32_t cell : rows_.sparse_codes(row)) ++n_rows[cell];
     ranges_.resize(layout_.n_places());
@@ -141,7 +141,7 @@ class WorkingCells {
   std::size_t size_;
   SparseEntries entries_;
   bool lists_rows_ = false;
-  std::vector<std::uint32_t> cells_;                         // of the layout, for each sparse one
+  WipedVector<std::uint32_t> cells_;                         // of the layout, for each sparse one
   std::vector<std::pair<std::size_t, std::size_t>> ranges_;  // of sparse places, by number
   std::vector<std::uint64_t> begin_;                         // of a cell's rows in listed_
   Array<Slot> listed_;

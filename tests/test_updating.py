@@ -222,7 +222,7 @@ def test_target_that_the_grid_cannot_hold():
     X, y = load_diabetes(return_X_y=True)
     model = GraftBoostRegressor(n_estimators=5).fit(X, y)
     before = state_of(model)
-    with pytest.raises(ValueError, match=r"y: the value .* lies too far"):
+    with pytest.raises(ValueError, match=r"y: a value lies too far"):
         model.add(X[:1], [1e9])
     assert state_of(model) == before
 

@@ -323,8 +323,8 @@ REFUSED_BY = {
     },
     "regression": {
         "text": ({**ONE, "y": ["x"]}, r"y holds text .*'x'.* Convert it"),
-        "too far above": ({**ONE, "y": [1e6]}, r"y: the value 1000000.* lies too far .* fit anew"),
-        "too far below": ({**TWO, "y": [1, -1e30]}, r"y: the value -1.* lies too far .* fit anew"),
+        "too far above": ({**ONE, "y": [1e6]}, r"y: a value lies too far .* Fit a new model"),
+        "too far below": ({**TWO, "y": [1, -1e30]}, r"y: a value lies too far .* Fit a new model"),
     },
 }
 ALL_REFUSED = [
@@ -353,7 +353,7 @@ def test_weights_that_the_grid_cannot_hold():
     model = GraftBoostRegressor(n_estimators=3).fit(X, TARGETS["regression"], np.arange(N_ROWS))
     before = pickle.dumps(model)
     with pytest.raises(
-        ValueError, match=r"sample_weight: the value 1000000.* too large .*fit anew"
+        ValueError, match=r"sample_weight: a weight is too large .* Fit a new model"
     ):
         model.add(X[:1], [1.0], [1e9])
     assert pickle.dumps(model) == before
