@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+import weakref
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,11 +40,23 @@ def _is_to_be_updatable(model: Updatable) -> bool:
 class Turn:
     """What whoever changes a model waits for; copies of the model have their own."""
 
+    _all: ClassVar[weakref.WeakSet[Turn]] = weakref.WeakSet()
+
     def __init__(self) -> None:
         self.lock = threading.Lock()
+        Turn._all.add(self)
 
     def __reduce__(self) -> tuple[type[Turn], tuple[()]]:
         return Turn, ()
+
+
+def _free_turns() -> None:
+    """In a forked child: the threads that had a turn are not there, and the engine is at rest."""
+    for turn in Turn._all:
+        turn.lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_free_turns)
 
 
 class Updatable(ABC):
