@@ -11,6 +11,16 @@ from pathlib import Path
 REPORT = os.environ.get("GRAFTBOOST_TORTURE_REPORT")
 
 
+class BrokenPromiseError(Exception):
+    """Something is not as it was promised."""
+
+
+def promised(condition: bool, otherwise: str) -> None:
+    """Raise if something is not as it was promised."""
+    if not condition:
+        raise BrokenPromiseError(otherwise)
+
+
 class Tally:
     """What came of the trials of one test.
 
