@@ -65,8 +65,12 @@ def _attempt(fault: Fault, function: Callable[[], Any]) -> BaseException | None:
 
 
 def _is_unknown(error: BaseException | None) -> bool:
-    """Tell whether an error says that nobody knows whether the change was made."""
-    return isinstance(error, StoreError) and type(error) is not StoreError
+    """Tell whether an error says that nobody knows whether the change was made.
+
+    Such an error is of a class of the package's own.
+    """
+    ours = type(error).__module__.startswith("graftboost")
+    return ours and type(error) is not StoreError and isinstance(error, (StoreError, OSError))
 
 
 # --- what is tried --------------------------------------------------------------------------------
@@ -171,10 +175,12 @@ def _save(name: str, fault: Fault, folder: Path) -> str:
     known = (digest(old._forest), digest(new._forest))
     promised(found in known, "the file has neither the old model nor the new one")
     promised(error is not None or found == known[1], "the model was saved, but is not there")
+    refused = error is not None and not _is_unknown(error)
+    promised(not refused or found == known[0], "the model was refused, but is there")
     graftboost.load(path).check_state()
     new.save(path)
     # What could not be removed while the disk failed is a file of its own, and may stay.
-    return "refused" if error else "made"
+    return "unknown, and whole" if _is_unknown(error) else "refused" if error else "made"
 
 
 def _operation(name: str) -> Callable[[str, Fault, Path], str]:
