@@ -85,7 +85,8 @@ def _forked(
 
 def _why(status: int, errors: IO[bytes]) -> str:
     errors.seek(0)
-    said = errors.read().decode(errors="replace").strip().splitlines()[-1:]
+    lines = errors.read().decode(errors="replace").strip().splitlines()
+    said = [line for line in lines if "SUMMARY" in line or "runtime error" in line] or lines[-1:]
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     if number == signal.SIGALRM:
         why = "hung"
@@ -93,7 +94,7 @@ def _why(status: int, errors: IO[bytes]) -> str:
         why = f"died of {signal.Signals(number).name}"
     else:
         why = f"exited with status {os.waitstatus_to_exitcode(status)}"
-    return " ".join([why, *(f"({line})" for line in said)])
+    return " ".join([why, *(f"({line.strip()})" for line in said[:1])])
 
 
 def _be_child(

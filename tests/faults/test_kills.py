@@ -13,12 +13,12 @@ import pytest
 
 from graftboost.store import Store, StoreLockedError
 
-from .scale import amount
+from .scale import TORTURE, amount
 from .store_changes import change_at_random, create, left_behind, requests
 from .tally import BrokenPromiseError, Tally, promised
 
 N_STORES = amount(suite=2, torture=60)
-N_ROUNDS = amount(suite=6, torture=20)  # in each store
+N_ROUNDS = 20 if TORTURE else 6  # in each store
 N_WRITERS = 2
 MOST_SECONDS = 0.15  # that a writer has
 

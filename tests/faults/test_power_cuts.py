@@ -21,15 +21,15 @@ from graftboost.store import Store
 
 from .power import Disk, Entry, read_log
 from .recorded_changes import MODEL, STORE
-from .scale import amount
+from .scale import TORTURE, amount
 from .serving import ROOT
 from .shims import compiled
 from .store_changes import WANTED, left_behind, requests
 from .tally import Tally, promised
 
-N_RECORDINGS = amount(suite=2, torture=20)
-N_CHANGES = amount(suite=10, torture=30)
-N_CUTS = amount(suite=150, torture=800)  # in each recording
+N_RECORDINGS = amount(suite=2, torture=40)
+N_CHANGES = 30 if TORTURE else 10
+N_CUTS = amount(suite=150, torture=1000)  # in each recording
 
 
 @pytest.fixture(scope="module")
