@@ -33,14 +33,19 @@ from .tally import BrokenPromiseError, promised
 NEVER = 1 << 60
 BATCH = 20  # trials in one process
 
-shim = ctypes.CDLL(None)
-shim.disk_arm.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_int, ctypes.c_int]
-shim.disk_seen.restype = shim.disk_disarm.restype = ctypes.c_long
-shim.disk_name.argtypes = [ctypes.c_long]
-shim.disk_name.restype = ctypes.c_char_p
-
 Fault = tuple[int, bool, int, int]  # as disk_arm takes it
 NO_FAULT: Fault = (NEVER, False, 0, 0)
+
+
+@cache
+def shim() -> ctypes.CDLL:
+    """Return the library that is preloaded, ready for use."""
+    library = ctypes.CDLL(None)
+    library.disk_arm.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_int, ctypes.c_int]
+    library.disk_seen.restype = library.disk_disarm.restype = ctypes.c_long
+    library.disk_name.argtypes = [ctypes.c_long]
+    library.disk_name.restype = ctypes.c_char_p
+    return library
 
 
 @cache
@@ -52,7 +57,7 @@ def _base() -> Path:
 
 def _attempt(fault: Fault, function: Callable[[], Any]) -> BaseException | None:
     """Do something while the disk fails; returns what was raised."""
-    shim.disk_arm(*fault)
+    shim().disk_arm(*fault)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of compactions that failed
@@ -60,7 +65,7 @@ def _attempt(fault: Fault, function: Callable[[], Any]) -> BaseException | None:
     except (OSError, StoreError) as error:
         return error
     finally:
-        shim.disk_disarm()
+        shim().disk_disarm()
     return None
 
 
@@ -195,7 +200,7 @@ def _calls(name: str) -> Any:
 
     def list_calls() -> list[str]:
         _operation(name)(name, NO_FAULT, Path(tempfile.mkdtemp()))
-        return [shim.disk_name(number + 1).decode() for number in range(shim.disk_seen())]
+        return [shim().disk_name(number + 1).decode() for number in range(shim().disk_seen())]
 
     ending = isolated(list_calls)
     if ending.death:

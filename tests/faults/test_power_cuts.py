@@ -29,7 +29,7 @@ from .tally import Tally, promised
 
 N_RECORDINGS = amount(suite=2, torture=40)
 N_CHANGES = 30 if TORTURE else 10
-N_CUTS = amount(suite=150, torture=1000)  # in each recording
+N_CUTS = amount(suite=120, torture=1000)  # in each recording
 
 
 @pytest.fixture(scope="module")

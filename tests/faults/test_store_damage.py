@@ -17,7 +17,7 @@ from .scale import amount
 from .store_changes import requests
 from .tally import Tally
 
-N_DAMAGES = amount(suite=100, torture=3000)  # of each file, in each store
+N_DAMAGES = amount(suite=80, torture=3000)  # of each file, in each store
 BATCH = 50  # of them in one process
 REPORTED = "reported"
 

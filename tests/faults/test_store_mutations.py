@@ -21,7 +21,7 @@ from .odd_stores import KINDS, REFUSALS, Files, make_rows
 from .scale import amount
 from .tally import Tally
 
-N_MUTATIONS = int(os.environ.get("GRAFTBOOST_MUTATIONS", amount(suite=2400, torture=60_000)))
+N_MUTATIONS = int(os.environ.get("GRAFTBOOST_MUTATIONS", amount(suite=2000, torture=60_000)))
 BATCH = 100  # mutations in one process
 SECONDS = 60.0  # until one counts as hung; sanitizers are slow
 
