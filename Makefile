@@ -77,7 +77,7 @@ sanitize: $(SANITIZED)/stamp $(STAMPS)/extra-test  ## Test engine and odd files 
 	    PYTHONPATH="$(CURDIR)/$(SANITIZED)/package" PYTHONMALLOC=malloc \
 	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	    $(BIN)/python -m pytest -p no:faulthandler --capture=sys tests/engine \
-	    tests/faults/test_store_mutations.py $(ARGS)
+	    tests/faults/test_model_mutations.py tests/faults/test_store_mutations.py $(ARGS)
 
 install: $(STAMPS)/package  ## Build the package and install it into .venv
 

@@ -23,7 +23,7 @@ TITLES = {
     "writers are killed": "a writer is killed",
     "the disk is full": "the disk is full",
     "files are damaged": "a file of a store is damaged",
-    "files are made up": "a file of a store is made up, with right checksums",
+    "files are made up": "a file is made up, with right checksums",
 }
 
 
