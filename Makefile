@@ -5,12 +5,14 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
+SCALE ?= 1
 ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 SANITIZED := build/sanitize
+TORTURED := build/torture.jsonl
 
 # Folders are listed too: their time changes when a file in them goes away.
 SOURCES := pyproject.toml CMakeLists.txt LICENSE \
@@ -25,19 +27,27 @@ export CXX
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format bench experiments sanitize install clean
+.PHONY: help demo test torture lint format bench experiments sanitize install clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "PYTHON=python3.12 picks the Python that .venv is made with, ARGS=... is passed on to"
-	@echo "demo, test, bench, experiments and sanitize: make test ARGS='-k binning'"
+	@echo "demo, test, torture, bench, experiments and sanitize: make test ARGS='-k binning'"
 
 demo: $(STAMPS)/package $(STAMPS)/extra-demo  ## Have a model forget customers: a minute's tour
 	$(BIN)/python -m graftboost demo $(ARGS)
 
 test: $(STAMPS)/package $(STAMPS)/extra-test  ## Run the tests and the examples in the docstrings
 	$(BIN)/python -m pytest -n $(WORKERS) tests/ --pyargs graftboost $(ARGS)
+
+# Half an hour on two cores; SCALE=10 takes ten times as long. What was counted is printed even if a
+# test fails.
+torture: $(STAMPS)/package $(STAMPS)/extra-test  ## Test every promise of reliability at length
+	@mkdir -p build && rm -f $(TORTURED)
+	GRAFTBOOST_TORTURE=$(SCALE) GRAFTBOOST_TORTURE_REPORT="$(CURDIR)/$(TORTURED)" \
+	    $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/faults $(ARGS); ran=$$?; \
+	    $(BIN)/python -m tests.faults.figures $(TORTURED) && exit $$ran
 
 lint: $(STAMPS)/package $(STAMPS)/extra-lint  ## Check style, format, types and layers
 	$(BIN)/ruff check .
@@ -61,12 +71,13 @@ experiments: $(STAMPS)/package $(STAMPS)/extra-experiments  ## Run the paper's e
 
 # Python itself does not know the sanitizers' runtime, so it is preloaded, with the C++ library
 # whose `throw` it intercepts. Reports go past pytest to the terminal.
-sanitize: $(SANITIZED)/stamp $(STAMPS)/extra-test  ## Run the engine's tests under sanitizers
+sanitize: $(SANITIZED)/stamp $(STAMPS)/extra-test  ## Test engine and odd files under sanitizers
 	LD_PRELOAD="$$(ldd $(SANITIZED)/package/graftboost/_engine*.so \
 	        | awk '/lib(asan|ubsan|stdc\+\+)\.so/ { print $$3 }' | paste -sd : -)" \
 	    PYTHONPATH="$(CURDIR)/$(SANITIZED)/package" PYTHONMALLOC=malloc \
 	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	    $(BIN)/python -m pytest -p no:faulthandler --capture=sys tests/engine $(ARGS)
+	    $(BIN)/python -m pytest -p no:faulthandler --capture=sys tests/engine \
+	    tests/faults/test_model_mutations.py tests/faults/test_store_mutations.py $(ARGS)
 
 install: $(STAMPS)/package  ## Build the package and install it into .venv
 

@@ -23,10 +23,16 @@ NEVER = 1 << 60
 MOST_FRAMES = 12
 BATCH = 50  # trials in one process
 
-shim = ctypes.CDLL(None)
-shim.faults_prepare.argtypes = [ctypes.c_size_t] * 4
-shim.faults_arm.argtypes = [ctypes.c_long, ctypes.c_int]
-shim.faults_seen.restype = shim.faults_failed.restype = ctypes.c_long
+
+@cache
+def shim() -> ctypes.CDLL:
+    """Return the library that is preloaded, ready for use."""
+    library = ctypes.CDLL(None)
+    library.faults_prepare.argtypes = [ctypes.c_size_t] * 4
+    library.faults_arm.argtypes = [ctypes.c_long, ctypes.c_int]
+    library.faults_seen.restype = library.faults_failed.restype = ctypes.c_long
+    library.faults_prepare(*_mapped(Path(str(_engine.__file__)).name), *_mapped("libstdc++"))
+    return library
 
 
 def _mapped(name: str) -> tuple[int, int]:
@@ -38,7 +44,19 @@ def _mapped(name: str) -> tuple[int, int]:
 
 def _stack() -> list[str]:
     offsets = (ctypes.c_size_t * MOST_FRAMES)()
-    return [f"{offset:#x}" for offset in offsets[: shim.faults_stack(offsets, MOST_FRAMES)]]
+    return [f"{offset:#x}" for offset in offsets[: shim().faults_stack(offsets, MOST_FRAMES)]]
+
+
+def _surely(function: Callable[[], Any]) -> Any:
+    ending = isolated(function)
+    if ending.death:
+        raise RuntimeError(f"with nothing failing: {ending.death}")
+    return ending.value
+
+
+@cache
+def _untouched(specimen: str) -> Any:
+    return _surely(lambda: go_on(SPECIMENS[specimen]()))
 
 
 class Trials:
@@ -49,23 +67,17 @@ class Trials:
         self.operation = OPERATIONS[operation]
         self.folder = Path(tempfile.mkdtemp())
         (self.folder / "model").symlink_to(file_of(specimen))
-        # Threads are started once in a process.
-        self.batch = 1 if "threads" in specimen else BATCH
-        self.untouched = self._sure(lambda: go_on(self.make()))
-        self.result, self.done, self.n_allocations = self._sure(self._undisturbed)
-
-    def _sure(self, function: Callable[[], Any]) -> Any:
-        ending = isolated(function)
-        if ending.death:
-            raise RuntimeError(f"with nothing failing: {ending.death}")
-        return ending.value
+        # Threads are started once in a process, which is to fail at times, too.
+        self.batch = BATCH // 10 if "threads" in specimen else BATCH
+        self.untouched = _untouched(specimen)
+        self.result, self.done, self.n_allocations = _surely(self._undisturbed)
 
     def _undisturbed(self) -> Any:
         specimen = self.make()
-        shim.faults_arm(NEVER, 0)
+        shim().faults_arm(NEVER, 0)
         result = self.operation(specimen, self.folder)
-        shim.faults_disarm()
-        seen = shim.faults_seen()
+        shim().faults_disarm()
+        seen = shim().faults_seen()
         return [fingerprint(result, specimen), go_on(specimen), seen]
 
     def run(self, trials: list[tuple[int, bool]]) -> Iterator[dict[str, Any]]:
@@ -86,14 +98,14 @@ class Trials:
             if left.name != "model":
                 left.unlink()
         specimen = self.make()
-        shim.faults_arm(number, for_good)
+        shim().faults_arm(number, for_good)
         try:
             result, error = self.operation(specimen, self.folder), None
         except BaseException as raised:
             result, error = None, raised
-        shim.faults_disarm()
+        shim().faults_disarm()
         stack = _stack()
-        if not shim.faults_failed():
+        if not shim().faults_failed():
             return error is None, "not reached", []
         if error is None:
             held, outcome = self._completed(specimen, result)
@@ -133,5 +145,5 @@ def _answer(request: dict[str, Any]) -> Any:
 
 
 if __name__ == "__main__":
-    shim.faults_prepare(*_mapped(Path(str(_engine.__file__)).name), *_mapped("libstdc++"))
+    shim()
     serve(_answer)

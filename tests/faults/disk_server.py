@@ -28,22 +28,24 @@ from .store_changes import (
     make_store,
     requests,
 )
+from .tally import BrokenPromiseError, promised
 
 NEVER = 1 << 60
 BATCH = 20  # trials in one process
-
-shim = ctypes.CDLL(None)
-shim.disk_arm.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_int, ctypes.c_int]
-shim.disk_seen.restype = shim.disk_disarm.restype = ctypes.c_long
-shim.disk_name.argtypes = [ctypes.c_long]
-shim.disk_name.restype = ctypes.c_char_p
 
 Fault = tuple[int, bool, int, int]  # as disk_arm takes it
 NO_FAULT: Fault = (NEVER, False, 0, 0)
 
 
-class BrokenPromiseError(Exception):
-    """Something is not as it was promised."""
+@cache
+def shim() -> ctypes.CDLL:
+    """Return the library that is preloaded, ready for use."""
+    library = ctypes.CDLL(None)
+    library.disk_arm.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_int, ctypes.c_int]
+    library.disk_seen.restype = library.disk_disarm.restype = ctypes.c_long
+    library.disk_name.argtypes = [ctypes.c_long]
+    library.disk_name.restype = ctypes.c_char_p
+    return library
 
 
 @cache
@@ -55,7 +57,7 @@ def _base() -> Path:
 
 def _attempt(fault: Fault, function: Callable[[], Any]) -> BaseException | None:
     """Do something while the disk fails; returns what was raised."""
-    shim.disk_arm(*fault)
+    shim().disk_arm(*fault)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of compactions that failed
@@ -63,13 +65,17 @@ def _attempt(fault: Fault, function: Callable[[], Any]) -> BaseException | None:
     except (OSError, StoreError) as error:
         return error
     finally:
-        shim.disk_disarm()
+        shim().disk_disarm()
     return None
 
 
 def _is_unknown(error: BaseException | None) -> bool:
-    """Tell whether an error says that nobody knows whether the change was made."""
-    return isinstance(error, StoreError) and type(error) is not StoreError
+    """Tell whether an error says that nobody knows whether the change was made.
+
+    Such an error is of a class of the package's own.
+    """
+    ours = type(error).__module__.startswith("graftboost")
+    return ours and type(error) is not StoreError and isinstance(error, (StoreError, OSError))
 
 
 # --- what is tried --------------------------------------------------------------------------------
@@ -82,8 +88,7 @@ def _change(name: str, fault: Fault, folder: Path) -> str:
     before = store.digest
     error = _attempt(fault, lambda: CHANGES[name.removesuffix(", then compact")](store))
     unknown = _is_unknown(error)
-    if unknown and not is_closed(store):
-        raise BrokenPromiseError("the outcome is unknown, but the store is open")
+    promised(is_closed(store) or not unknown, "the outcome is unknown, but the store is open")
     if not is_closed(store):
         _check_open(store, before if error else None)
     store.close()
@@ -95,40 +100,33 @@ def _change(name: str, fault: Fault, folder: Path) -> str:
 
 
 def _check_open(store: Store, unchanged: str | None) -> None:
-    if unchanged is not None and store.digest != unchanged:
-        raise BrokenPromiseError("an error was raised, but the open store has changed")
-    if digest(store._state.saved.forest) != store.digest:
-        raise BrokenPromiseError("the open store has another model than it says")
+    same = unchanged is None or store.digest == unchanged
+    promised(same, "an error was raised, but the open store has changed")
+    held = digest(store.model._forest)
+    promised(held == store.digest, "the open store has another model than it says")
     store.verify()
 
 
 def _check_state(store: Store, name: str, *, made: bool | None) -> None:
     found = requests(store)
     wanted = found[1:].count(WANTED)  # the first one made the store
-    if wanted > 1:
-        raise BrokenPromiseError("the change was made twice")
-    if made is False and wanted:
-        raise BrokenPromiseError("the change was refused, but is there")
-    if made is True and not wanted and not name.startswith("compact"):
-        raise BrokenPromiseError("the change was made, but is lost")
-    if found[:4] != [WANTED, found[1], "first", "second"]:
-        raise BrokenPromiseError("a change of before is lost")
+    promised(wanted <= 1, "the change was made twice")
+    promised(made is not False or not wanted, "the change was refused, but is there")
+    has_receipt = not name.startswith("compact")
+    promised(not made or not has_receipt or wanted == 1, "the change was made, but is lost")
+    promised(found[0] == WANTED and found[2:4] == ["first", "second"], "an old change is lost")
     store.verify()
 
 
 def _go_on(path: Path) -> None:
     """Use the store for all there is, as if nothing had happened."""
-    left = left_behind(path)
-    if left:
-        raise BrokenPromiseError(f"files are left behind: {left}")
+    promised(not left_behind(path), f"files are left behind: {left_behind(path)}")
     with Store.open(path, compact_every=COMPACT_EVERY) as store:
         store.remove([20])
         store.refit()
         store.remove([21])
         store.verify()
-    left = left_behind(path)
-    if left:
-        raise BrokenPromiseError(f"files are left behind later: {left}")
+    promised(not left_behind(path), f"files are left behind later: {left_behind(path)}")
 
 
 def _create(name: str, fault: Fault, folder: Path) -> str:
@@ -138,23 +136,17 @@ def _create(name: str, fault: Fault, folder: Path) -> str:
     for store in made:
         store.verify()
         store.close()
-    if error is not None and not _is_unknown(error):
+    if error is not None:
         try:
             Store.open(path).close()
         except FileNotFoundError:
-            create(path).close()  # and the next attempt succeeds
+            create(path).close()  # the next attempt succeeds
         else:
-            raise BrokenPromiseError("the store was refused, but is there")
-    elif error is not None:
-        try:
-            Store.open(path).close()
-        except FileNotFoundError:
-            create(path).close()
+            promised(_is_unknown(error), "the store was refused, but is there")
     with Store.open(path) as store:
         store.verify()
         store.remove([1])
-    if left_behind(path):
-        raise BrokenPromiseError(f"files are left behind: {left_behind(path)}")
+    promised(not left_behind(path), f"files are left behind: {left_behind(path)}")
     return "unknown, and whole" if _is_unknown(error) else "refused" if error else "made"
 
 
@@ -185,14 +177,15 @@ def _save(name: str, fault: Fault, folder: Path) -> str:
     old.save(path)
     error = _attempt(fault, lambda: new.save(path))
     found = digest(graftboost.load(path)._forest)
-    if found not in (digest(old._forest), digest(new._forest)):
-        raise BrokenPromiseError("the file has neither the old model nor the new one")
-    if error is None and found != digest(new._forest):
-        raise BrokenPromiseError("the model was saved, but is not there")
+    known = (digest(old._forest), digest(new._forest))
+    promised(found in known, "the file has neither the old model nor the new one")
+    promised(error is not None or found == known[1], "the model was saved, but is not there")
+    refused = error is not None and not _is_unknown(error)
+    promised(not refused or found == known[0], "the model was refused, but is there")
     graftboost.load(path).check_state()
     new.save(path)
     # What could not be removed while the disk failed is a file of its own, and may stay.
-    return "refused" if error else "made"
+    return "unknown, and whole" if _is_unknown(error) else "refused" if error else "made"
 
 
 def _operation(name: str) -> Callable[[str, Fault, Path], str]:
@@ -207,7 +200,7 @@ def _calls(name: str) -> Any:
 
     def list_calls() -> list[str]:
         _operation(name)(name, NO_FAULT, Path(tempfile.mkdtemp()))
-        return [shim.disk_name(number + 1).decode() for number in range(shim.disk_seen())]
+        return [shim().disk_name(number + 1).decode() for number in range(shim().disk_seen())]
 
     ending = isolated(list_calls)
     if ending.death:

@@ -105,6 +105,7 @@ CHANGES(mkdirat, (int folder, const char* path, mode_t mode), (folder, path, mod
 CHANGES(link, (const char* from, const char* to), (from, to))
 CHANGES(linkat, (int f, const char* from, int t, const char* to, int flags), (f, from, t, to, flags))
 CHANGES(fchmod, (int file, mode_t mode), (file, mode))
+CHANGES(fchown, (int file, uid_t owner, gid_t group), (file, owner, group))
 
 #define WRITES(name, parameters, arguments)                                                     \
   ssize_t name parameters {                                                                     \

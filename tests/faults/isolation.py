@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import os
 import resource
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 SECONDS = 30.0  # until something counts as hung
+MOST_TEXT = 200  # characters of an error
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ def _forked(
 
 def _why(status: int, errors: IO[bytes]) -> str:
     errors.seek(0)
-    said = errors.read().decode(errors="replace").strip().splitlines()[-1:]
+    lines = errors.read().decode(errors="replace").strip().splitlines()
+    said = [line for line in lines if "SUMMARY" in line or "runtime error" in line] or lines[-1:]
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     if number == signal.SIGALRM:
         why = "hung"
@@ -91,7 +94,7 @@ def _why(status: int, errors: IO[bytes]) -> str:
         why = f"died of {signal.Signals(number).name}"
     else:
         why = f"exited with status {os.waitstatus_to_exitcode(status)}"
-    return " ".join([why, *(f"({line})" for line in said)])
+    return " ".join([why, *(f"({line.strip()})" for line in said[:1])])
 
 
 def _be_child(
@@ -103,6 +106,7 @@ def _be_child(
 ) -> None:
     """Make the calls and end the process."""
     try:
+        faulthandler.disable()  # pytest's writes to the terminal
         os.dup2(errors, 1)
         os.dup2(errors, 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -120,9 +124,10 @@ def _called(function: Callable[[Any], Any], item: Any) -> dict[str, Any]:
         return {"value": function(item)}
     except BaseException as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
+        said = ""
         with contextlib.suppress(BaseException):
-            return {"death": f"{type(error).__name__}: {error} ({place.name}:{place.lineno})"}
-        return {"death": type(error).__name__}
+            said = f": {error}".splitlines()[0][:MOST_TEXT]
+        return {"death": f"{type(error).__name__}{said} ({place.name}:{place.lineno})"}
 
 
 def _write(writing: int, data: bytes) -> None:

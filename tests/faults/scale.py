@@ -10,7 +10,7 @@ TORTURE = float(os.environ.get("GRAFTBOOST_TORTURE", "0"))
 
 def amount(suite: int, torture: int) -> int:
     """Return how many to try of something."""
-    return round(torture * TORTURE) if TORTURE else suite
+    return max(2, round(torture * TORTURE)) if TORTURE else suite
 
 
 def spread(n: int, most: int) -> list[int]:

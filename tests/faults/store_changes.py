@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from collections.abc import Callable
 from functools import cache
@@ -79,6 +80,34 @@ CHANGES: dict[str, Callable[[Store], Any]] = {
     "refresh": lambda store: store.refresh(request=WANTED),
     "compact": lambda store: store.compact(),
 }
+
+
+def change_at_random(store: Store, rng: random.Random, request: str) -> None:
+    """Make some change, and perhaps compact the store."""
+    held = sorted(store.row_ids.tolist())
+    kinds = ["add", "remove", "update", "refit", "refresh", "new class", "compact"]
+    kind = rng.choices(kinds, [3, 4, 3, 1, 1, 1, 1])[0]
+    if kind == "remove" and len(held) < N_ROWS // 2:
+        kind = "add"
+    out = rng.sample(held, 2)
+    X, y, attributes = make_rows(rng.getrandbits(30), rng.randrange(1, 6))
+    match kind:
+        case "add":
+            store.add(X, y, attributes=attributes, request=request)
+        case "remove":
+            store.remove(out, request=request)
+        case "update":
+            store.update(X, y, remove=out, attributes=attributes, request=request)
+        case "refit":
+            store.refit(request=request)
+        case "refresh":
+            store.refresh(request=request)
+        case "new class":
+            labels = [f"class {rng.randrange(2)}"] * len(y)
+            store.add(X, labels, attributes=attributes, request=request)
+        case "compact":
+            store.remove(out[:1], request=request)
+            store.compact()
 
 
 def requests(store: Store) -> list[str]:

@@ -9,6 +9,17 @@ from pathlib import Path
 
 # A file to which every test adds a line; none by default.
 REPORT = os.environ.get("GRAFTBOOST_TORTURE_REPORT")
+MOST_SHOWN, MOST_TEXT = 20, 300  # trials of a test that fails, and characters of each
+
+
+class BrokenPromiseError(Exception):
+    """Something is not as it was promised."""
+
+
+def promised(condition: bool, otherwise: str) -> None:
+    """Raise if something is not as it was promised."""
+    if not condition:
+        raise BrokenPromiseError(otherwise)
 
 
 class Tally:
@@ -39,5 +50,5 @@ class Tally:
             with Path(REPORT).open("a") as file:
                 file.write(json.dumps(line) + "\n")
         n_trials = self.held.total() + len(self.broken)
-        shown = "\n".join(f"  {trial}" for trial in self.broken[:20])
+        shown = "\n".join(f"  {trial[:MOST_TEXT]}" for trial in self.broken[:MOST_SHOWN])
         assert not self.broken, f"{len(self.broken)} of {n_trials} trials:\n{shown}"

@@ -20,7 +20,7 @@ from .scale import amount
 from .tally import Tally
 
 N_ROWS, N_COLUMNS = 30_000, 8
-N_LIMITS = amount(suite=6, torture=60)
+N_LIMITS = amount(suite=5, torture=60)
 MOST_BYTES = 24e6  # more than any of the operations needs
 
 OPERATIONS: dict[str, Callable[[Any, Rows], Any]] = {

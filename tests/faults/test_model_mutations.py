@@ -1,0 +1,85 @@
+"""No saved model, however odd, is anything but used or refused."""
+
+from __future__ import annotations
+
+import os
+import random
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graftboost
+from graftboost import GraftBoostClassifier, GraftBoostRegressor
+from graftboost.container import InvalidFileError
+
+from .isolation import isolated_each
+from .mutating import cut, flipped, overwritten, resealed, with_lying_length
+from .odd_stores import KINDS, N_ROWS, SMALL, make_rows
+from .scale import amount
+from .tally import Tally
+
+N_MUTATIONS = int(os.environ.get("GRAFTBOOST_MUTATIONS", amount(suite=800, torture=20_000)))
+BATCH = 100  # mutations in one process
+SECONDS = 60.0  # until one counts as hung; sanitizers are slow
+
+
+def _saved(kind: str, path: Path) -> bytes:
+    rows = make_rows(kind, 0, N_ROWS)
+    del rows["attributes"]
+    Estimator = GraftBoostRegressor if kind == "weighted regression" else GraftBoostClassifier
+    Estimator(**SMALL).fit(**rows).save(path)
+    return path.read_bytes()
+
+
+def _mutated(content: bytes, seed: int) -> bytes:
+    rng = random.Random(seed)
+    if rng.random() < 0.8:
+        return resealed(content, rng)
+    return rng.choice([flipped, overwritten, cut, with_lying_length])(content, rng)
+
+
+def _use(path: Path, kind: str, seed: int) -> str:
+    """Do all that there is to do with a model; returns how far that went."""
+    rows = make_rows(kind, seed, 3)
+    del rows["attributes"]
+    try:
+        model: Any = graftboost.load(path)
+        model.predict(rows["X"])
+    except InvalidFileError:
+        return "refused when loaded"
+    # The state is checked when it is first needed, and by then it is a model and not a file.
+    try:
+        model.remove(np.random.default_rng(seed).choice(model.row_ids_, 2, replace=False))
+        model.add(**rows)
+        model.refresh()
+        model.refit()
+    except ValueError:
+        return "refused when updated"
+    model.check_state()
+    model.save(path)
+    graftboost.load(path).check_state()
+    return "used"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mutations(tmp_path: Path, kind: str) -> None:
+    tally = Tally("files are made up")
+    path = tmp_path / "model"
+    content = _saved(kind, path)
+    seeds = range(N_MUTATIONS // len(KINDS))
+
+    def use(seed: int) -> str:
+        path.write_bytes(_mutated(content, seed))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _use(path, kind, seed)
+
+    endings = isolated_each(use, seeds, batch=BATCH, seconds=SECONDS)
+    for seed, ending in zip(seeds, endings, strict=True):
+        tally.add(not ending.death, ending.death or ending.value, f"{kind}, seed {seed}")
+    tally.check()
+    n_refused = len(seeds) - tally.held["used"]
+    assert 0.3 * len(seeds) < n_refused < len(seeds)

@@ -1,0 +1,106 @@
+"""No store, however odd, is anything but used or refused: no crash, no hang, no other error.
+
+``GRAFTBOOST_MUTATIONS=100000 make sanitize ARGS="-k mutations"`` looks at many under sanitizers.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graftboost.store import Store
+
+from .isolation import isolated_each
+from .mutating import change_lines, cut, flipped, overwritten, records_of, resealed
+from .odd_stores import KINDS, REFUSALS, Files, make_rows
+from .scale import amount
+from .tally import Tally
+
+N_MUTATIONS = int(os.environ.get("GRAFTBOOST_MUTATIONS", amount(suite=2000, torture=60_000)))
+BATCH = 100  # mutations in one process
+SECONDS = 60.0  # until one counts as hung; sanitizers are slow
+
+
+def _mutated(files: Files, seed: int) -> dict[str, bytes]:
+    """Return the files that are different, by what they are."""
+    rng = random.Random(seed)
+    which = rng.random()
+    if which < 0.45:
+        records = records_of(files.contents["journal"])
+        for _ in range(rng.choice([1, 1, 2])):
+            at = rng.randrange(len(records))
+            records[at] = resealed(records[at], rng)
+        return {"journal": b"".join(records)}
+    if which < 0.8:
+        return {"model": resealed(files.contents["model"], rng)}
+    if which < 0.9:
+        return {"receipts": change_lines(files.contents["receipts"], rng)}
+    what = rng.choice(["model", "journal", "receipts"])
+    return {what: rng.choice([flipped, overwritten, cut])(files.contents[what], rng)}
+
+
+def _use(path: Path, kind: str, seed: int) -> str:
+    """Do all that there is to do with a store; returns how far that went."""
+    stage = "opened to read"
+    try:
+        with Store.open(path, read_only=True) as store:
+            _read(store, kind)
+        stage = "opened to write"
+        with Store.open(path) as store:
+            _read(store, kind)
+            stage = "changed"
+            _change(store, kind, seed)
+            stage = "compacted"
+            store.compact()
+            stage = "verified"
+            store.verify()
+    except REFUSALS:
+        return f"refused when {stage}"
+    return "used"
+
+
+def _read(store: Store, kind: str) -> None:
+    store.predict(make_rows(kind, 5, 4)["X"])
+    if "age" in store.attribute_names and not store.is_text("age"):
+        store.find("age > 30")
+    for receipt in store.history():
+        str(receipt)
+        store.refitted_since(receipt)
+    store.summary()
+    store.verify()
+
+
+def _change(store: Store, kind: str, seed: int) -> None:
+    rows = make_rows(kind, seed, 3)
+    texts, numbers = rows["attributes"].values()
+    rows["attributes"] = {
+        name: texts if store.is_text(name) else numbers for name in store.attribute_names
+    }
+    store.remove(np.random.default_rng(seed).choice(store.row_ids, 2, replace=False))
+    store.add(**rows)
+    store.refresh()
+    store.refit()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mutations(tmp_path: Path, kind: str) -> None:
+    tally = Tally("files are made up")
+    files = Files.of(kind, tmp_path)
+    seeds = range(N_MUTATIONS // len(KINDS))
+
+    def use(seed: int) -> str:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _use(files.write(tmp_path, **_mutated(files, seed)), kind, seed)
+
+    endings = isolated_each(use, seeds, batch=BATCH, seconds=SECONDS)
+    for seed, ending in zip(seeds, endings, strict=True):
+        tally.add(not ending.death, ending.death or ending.value, f"{kind}, seed {seed}")
+    tally.check()
+    n_refused = len(seeds) - tally.held["used"]
+    assert 0.3 * len(seeds) < n_refused < len(seeds)
