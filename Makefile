@@ -27,7 +27,7 @@ export CXX
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test torture lint format bench experiments sanitize install clean
+.PHONY: help demo test torture lint format bench experiments sanitize races install clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,15 +69,23 @@ experiments: $(STAMPS)/package $(STAMPS)/extra-experiments  ## Run the paper's e
 	$(BIN)/python -m experiments run --scale quick $(ARGS); ran=$$?; \
 	    $(BIN)/python -m experiments report --scale quick && exit $$ran
 
-# Python itself does not know the sanitizers' runtime, so it is preloaded, with the C++ library
-# whose `throw` it intercepts. Reports go past pytest to the terminal.
-sanitize: $(SANITIZED)/stamp $(STAMPS)/extra-test  ## Test engine and odd files under sanitizers
-	LD_PRELOAD="$$(ldd $(SANITIZED)/package/graftboost/_engine*.so \
-	        | awk '/lib(asan|ubsan|stdc\+\+)\.so/ { print $$3 }' | paste -sd : -)" \
-	    PYTHONPATH="$(CURDIR)/$(SANITIZED)/package" PYTHONMALLOC=malloc \
-	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	    $(BIN)/python -m pytest -p no:faulthandler --capture=sys tests/engine \
-	    tests/faults/test_model_mutations.py tests/faults/test_store_mutations.py $(ARGS)
+# $(call sanitized,sanitizer): pytest with the engine that was built with it. Python itself does not
+# know the sanitizers' runtime, so it is preloaded, with the C++ library whose `throw` it intercepts.
+# Reports go past pytest to the terminal.
+sanitized = LD_PRELOAD="$$(ldd $(SANITIZED)/$(1)/package/graftboost/_engine*.so \
+	        | awk '/lib(asan|ubsan|tsan|stdc\+\+)\.so/ { print $$3 }' | paste -sd : -)" \
+	    PYTHONPATH="$(CURDIR)/$(SANITIZED)/$(1)/package" PYTHONMALLOC=malloc \
+	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 \
+	    $(BIN)/python -m pytest -p no:faulthandler --capture=sys
+
+sanitize: $(SANITIZED)/address/stamp $(STAMPS)/extra-test  ## Test engine and odd files under sanitizers
+	$(call sanitized,address) tests/engine tests/faults/test_model_mutations.py \
+	    tests/faults/test_store_mutations.py $(ARGS)
+
+# A child that was forked from several threads is more than ThreadSanitizer can follow.
+races: $(SANITIZED)/thread/stamp $(STAMPS)/extra-test  ## Test concurrent use under ThreadSanitizer
+	$(call sanitized,thread) tests/engine/test_parallel.py tests/engine/test_races.py \
+	    tests/test_updating_together.py -k "not fork" $(ARGS)
 
 install: $(STAMPS)/package  ## Build the package and install it into .venv
 
@@ -128,13 +136,15 @@ $(STAMPS)/package: $(SOURCES) $(STAMPS)/build-tools
 	@$(PIP_INSTALL) --no-build-isolation .
 	@mv $@.begun $@
 
-$(SANITIZED)/stamp: $(SOURCES) $(STAMPS)/package
-	@echo "Building graftboost with sanitizers"
-	@rm -rf $(SANITIZED)/package
-	@mkdir -p $(SANITIZED)
+SANITIZERS_address := address,undefined
+SANITIZERS_thread := thread
+$(SANITIZED)/%/stamp: $(SOURCES) $(STAMPS)/package
+	@echo "Building graftboost with -fsanitize=$(SANITIZERS_$*)"
+	@rm -rf $(@D)/package
+	@mkdir -p $(@D)
 	@touch $@.begun
-	@$(PIP_INSTALL) --no-build-isolation --no-deps --target $(SANITIZED)/package . \
-	    --config-settings=build-dir=$(SANITIZED)/cmake \
+	@$(PIP_INSTALL) --no-build-isolation --no-deps --target $(@D)/package . \
+	    --config-settings=build-dir=$(@D)/cmake \
 	    --config-settings=cmake.build-type=Debug \
-	    --config-settings=cmake.define.GRAFTBOOST_SANITIZE=ON
+	    --config-settings=cmake.define.GRAFTBOOST_SANITIZE=$(SANITIZERS_$*)
 	@mv $@.begun $@

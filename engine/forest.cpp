@@ -182,7 +182,7 @@ void Forest::refit(int n_threads, const std::function<void(Forest&)>& change) {
 
   // Nothing below can fail.
   loss = next.loss;
-  params = next.params;
+  params.n_estimators = next.params.n_estimators;
   noise = next.noise;
   std::swap(rows, next.rows);
   index = {};

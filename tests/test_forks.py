@@ -1,0 +1,72 @@
+"""A process that is forked while other threads work: the child's copy of a model is whole and usable."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from graftboost import GraftBoostClassifier
+
+N_FORKS = 12
+SECONDS = 60  # for a child, before it counts as stuck
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+
+
+def exit_code_of_child(do) -> int:
+    """Fork, and have the child do something."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(SECONDS)
+        code = 1
+        try:
+            do()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_fork_during_updates(n_jobs):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4_000, 4))
+    y = (X[:, 0] + rng.normal(size=len(X)) > 0).astype(int)
+    model = GraftBoostClassifier(n_estimators=10, n_jobs=n_jobs).fit(X, y)
+    done = threading.Event()
+
+    def change():
+        for turn in range(10_000):
+            if done.is_set():
+                return
+            ids = 10_000 + 100 * turn + np.arange(100)
+            model.add(X[:100], y[:100], row_ids=ids)
+            model.refit() if turn % 3 == 0 else model.remove(ids[:50])
+            model.remove(ids[50:])
+
+    def use():
+        model.check_state()
+        model.predict(X[:10])
+        model.remove(model.row_ids_[:5])
+        model.add(X[:3], y[:3])
+        model.check_state()
+
+    def predict():
+        while not done.is_set():
+            model.predict(X[:100])
+
+    threads = [threading.Thread(target=change), threading.Thread(target=predict)]
+    for thread in threads:
+        thread.start()
+    try:
+        codes = [exit_code_of_child(use) for _ in range(N_FORKS)]
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert codes == [0] * N_FORKS
+    model.check_state()
