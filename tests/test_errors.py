@@ -248,10 +248,6 @@ BAD_LABELS = {
         r"y_val holds the class 2, which y does not have",
         {"X_val": X, "y_val": Y + 1},
     ),
-    "a class without weight": (
-        r"class 0 of y has no row with a positive sample_weight",
-        {"sample_weight": Y},
-    ),
 }
 
 
@@ -272,7 +268,7 @@ def test_a_class_may_not_be_held_out_as_a_whole():
     assert_refused(
         GraftBoostClassifier,
         ValueError,
-        r"class 1 of y has no row .*lower validation_fraction",
+        r"class 1 of y are held out .*Lower validation_fraction",
         lambda model: model.fit(X, y),
         early_stopping=True,
     )
@@ -309,7 +305,7 @@ BAD_PARAMETERS = {
     "n_iter_no_change": [0],
     "tol": [-1e-3],
     "random_state": [-1, "seed"],
-    "n_jobs": [1.5, 2**40],
+    "n_jobs": [1.5, "2"],
     "verbose": [-1],
 }
 

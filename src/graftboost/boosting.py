@@ -15,19 +15,26 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from graftboost import saving
 from graftboost._engine import BinMap, Forest, SparseTable
 from graftboost.categories import Categories
+from graftboost.copying import Copyable
 from graftboost.data import Columns, check_bin_edges, read_table
 from graftboost.memory import stats_bytes
 from graftboost.parameters import CONSTRAINTS
 from graftboost.progress import CallbackSupportMixin, OnIteration, Progress
 from graftboost.row_ids import check_row_ids
-from graftboost.rows import Rows, check_all_classes, check_weight, draw_seed, share_form
+from graftboost.rows import (
+    Rows,
+    check_enough_to_train,
+    check_weight,
+    draw_seed,
+    share_form,
+)
 from graftboost.saving import Saved
 from graftboost.sparse import for_engine
 from graftboost.threads import thread_count
 from graftboost.updating import Turn, Updatable
 
 
-class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
+class GraftBoost(CallbackSupportMixin, Copyable, Updatable, BaseEstimator):
     """Boosted trees of either kind; not for users, who take one of the two estimators.
 
     A fitted estimator holds the engine's forest and what was learned about the columns of X, and
@@ -147,14 +154,9 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         seed = draw_seed(self.random_state)
         if self.early_stopping and validation is None:
             rows, validation = rows.hold_out(self.validation_fraction, seed)
-        if classes is not None:
-            check_all_classes(rows.y, classes, rows.weight)
-        elif not len(rows.y):
-            raise ValueError(
-                f"X has {table.n_rows} sample(s), of which validation_fraction="
-                f"{self.validation_fraction} leaves none to train on. "
-                "Lower it, pass more rows, or pass X_val and y_val."
-            )
+        check_enough_to_train(rows, validation, classes, self.validation_fraction)
+        if validation is not None:
+            validation = validation.with_weights_near_one()
         bin_edges = check_bin_edges(self.bin_edges, table, columns)
 
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -181,9 +183,25 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
             learned["_fitted_class_weights"] = (
                 None if class_weights is None else (classes.tolist(), class_weights.tolist())
             )
-        self.__dict__.update(learned)  # at once: not even Ctrl-C comes between
-        progress.close()
+        self._learn(learned, progress)
         return self
+
+    def _learn(self, learned: dict[str, Any], progress: Progress) -> None:
+        """Become the model that was trained, and tell those who follow the fit.
+
+        What they do may fail, or be stopped by Ctrl-C: then the fit has failed, and the model is
+        the one from before, if there was one.
+        """
+        before = {name: self.__dict__[name] for name in learned if name in self.__dict__}
+        try:
+            self.__dict__.update(learned)  # at once: not even Ctrl-C comes between
+            progress.close()
+        except BaseException:
+            if not before:
+                for name in learned:
+                    self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
 
     def _train(
         self,

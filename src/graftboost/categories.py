@@ -7,11 +7,11 @@ with the frame, with the order of its rows, and from one library to the next.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 
 from graftboost.plain import Forgotten
 from graftboost.rows import code_integers
+
+if TYPE_CHECKING:
+    from graftboost._engine import Forest
 
 # The engine has 65,536 codes a feature, of which two are "missing" and "unseen".
 MOST_CATEGORIES = 65_534
@@ -198,11 +201,52 @@ class Categories:
                 "that sort."
             )
 
+    def to_plain(self) -> dict[str, Any]:
+        """Return the values, and the fingerprints of those that are forgotten."""
+        return {
+            "values": [None if isinstance(v, Forgotten) else v for v in self.values],
+            "forgotten": {i: value.fingerprint for value, i in self._forgotten.items()},
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Categories:
+        """Return what `to_plain` was called on."""
+        values = list(plain["values"])
+        for position, fingerprint in plain["forgotten"].items():
+            values[position] = Forgotten(fingerprint)
+        return cls.restored(values)
+
+    def held_by(self, forest: Forest, feature: int) -> Categories:
+        """Return these categories, with those that no row of a forest has forgotten."""
+        values = held_values(self.values, forest, feature)
+        return self if values == self.values else Categories.restored(values)
+
     def __getstate__(self) -> list[Any]:
         return self.values
 
     def __setstate__(self, values: list[Any]) -> None:
         self.values = values
+
+
+def held_values(values: list[Any], forest: Forest, feature: int) -> list[Any]:
+    """Return the categories of a feature, with those that no row of a forest has forgotten.
+
+    A forest without rows cannot tell: all categories stay. So does a value that no file can hold.
+    """
+    if not forest.updatable:
+        return values
+    held = forest.held_codes(feature)[1:]  # without the code of a missing value
+    return [
+        value if is_held else _forgotten(value)
+        for value, is_held in zip(values, held, strict=False)
+    ]
+
+
+def _forgotten(value: Any) -> Any:
+    try:
+        return value if isinstance(value, Forgotten) else Forgotten.of(value)
+    except TypeError:
+        return value
 
 
 def is_missing(value: Any) -> bool:

@@ -260,8 +260,11 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
         given = self.class_weight if isinstance(self.class_weight, Mapping) else {}
         assert classes is not None
         known = dict(zip(*self._fitted_class_weights, strict=True))
-        labels = classes.tolist()
-        return np.array([known.get(label, given.get(label, 1.0)) for label in labels], np.float64)
+        weights = [
+            known.get(plain, given.get(label, 1.0))
+            for plain, label in zip(classes.tolist(), classes, strict=True)
+        ]
+        return np.array(weights, dtype=np.float64)
 
 
 def _decision(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import assert_all_finite, check_array, check_random_state, column_or_1d
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from graftboost.row_ids import check_length
@@ -42,7 +41,25 @@ class Rows:
         if class_weights is None:
             return self
         weight = class_weights[self.y.astype(np.intp)]
-        return replace(self, weight=weight if self.weight is None else weight * self.weight)
+        if self.weight is not None:
+            with np.errstate(over="ignore"):
+                weight = weight * self.weight
+            if not np.isfinite(weight).all():
+                raise ValueError(
+                    "sample_weight times class_weight exceeds the largest float64. Only the ratios "
+                    "of weights matter: divide sample_weight by a large number."
+                )
+        return replace(self, weight=weight)
+
+    def with_weights_near_one(self) -> Rows:
+        """Return these rows with the largest weight between a half and one.
+
+        For an average, in which only ratios count: a power of two changes no ratio.
+        """
+        if self.weight is None:
+            return self
+        exponent = np.frexp(self.weight.max())[1]
+        return replace(self, weight=np.ldexp(self.weight, -exponent))
 
     def hold_out(self, fraction: float, seed: int) -> tuple[Rows, Rows]:
         """Return the rows to train on and the rows to validate on."""
@@ -155,16 +172,38 @@ def check_added_labels(
     return codes, relabel, classes
 
 
-def check_all_classes(
-    codes: NDArray[np.float64], classes: NDArray[Any], weight: NDArray[np.float64] | None
+def check_enough_to_train(
+    rows: Rows, validation: Rows | None, classes: NDArray[Any] | None, validation_fraction: float
 ) -> None:
-    """Raise if a class has no row left that counts."""
-    weights = np.bincount(codes.astype(np.intp), weight, minlength=len(classes))
-    if not weights.all():
+    """Raise if no row that counts is left to train on, or to validate on.
+
+    Every class needs a row too, of whatever weight. A class whose rows all weigh zero is one that
+    the model knows and considers improbable, as after a bootstrap that drew none of them.
+    """
+    remedy = "Lower validation_fraction, pass more rows, or pass X_val and y_val."
+    if not len(rows.y):
         raise ValueError(
-            f"The class {classes.tolist()[np.argmin(weights)]!r} of y has no row with a positive "
-            "sample_weight left to train on. Leave its rows out, or give one of them weight; "
-            "with early_stopping, lower validation_fraction or pass X_val and y_val."
+            f"X has {len(validation.y) if validation else 0} sample(s), of which "
+            f"validation_fraction={validation_fraction} leaves none to train on. {remedy}"
+        )
+    if rows.weight is not None and not rows.weight.any():
+        raise ValueError(
+            "No row has a positive weight (sample_weight, times class_weight where that is given), "
+            "which leaves nothing to train on. Give at least one row a positive weight; with "
+            "early_stopping, one that is not held out."
+        )
+    if validation is not None and validation.weight is not None and not validation.weight.any():
+        raise ValueError(
+            "No row held out for validation has a positive weight (sample_weight, times "
+            "class_weight where that is given). Raise validation_fraction, or pass X_val and y_val."
+        )
+    if classes is None:
+        return
+    counts = np.bincount(rows.y.astype(np.intp), minlength=len(classes))
+    if not counts.all():
+        raise ValueError(
+            f"All rows of the class {classes.tolist()[np.argmin(counts)]!r} of y are held out for "
+            f"validation, which leaves none to train on. {remedy}"
         )
 
 
@@ -253,12 +292,32 @@ def weigh_classes(
 ) -> NDArray[np.float64] | None:
     """Return the weight of each class, or None where every class weighs one.
 
-    ``"balanced"`` gives all classes of `codes` the same sum of weights, as in scikit-learn.
+    ``"balanced"`` gives all classes of `codes` the same sum of weights, as in scikit-learn. A dict
+    may leave classes out, which then weigh one, or have weights for classes that are added later.
+    It may not do both: then a label is most likely misspelt, or of another type than in y.
+
+    Examples
+    --------
+    >>> weigh_classes({"10": 3.0}, np.array(["10", "9"]), np.array([0.0, 1.0])).tolist()
+    [3.0, 1.0]
     """
     if class_weight is None:
         return None
-    labels = classes[codes.astype(np.intp)] if class_weight == "balanced" else classes
-    weights = compute_class_weight(class_weight, classes=classes, y=labels)
+    if isinstance(class_weight, str):
+        counts = np.bincount(codes.astype(np.intp), minlength=len(classes))
+        weights = len(codes) / (len(classes) * counts)
+    else:
+        missing = [label for label in classes if label not in class_weight]
+        known = len(classes) - len(missing)
+        if missing and known < len(class_weight):
+            labels = set(classes)
+            unknown = next(key for key in class_weight if key not in labels)
+            raise ValueError(
+                f"class_weight has a weight for {unknown!r}, which is not a class of y, and none "
+                f"for {len(missing)} of the {len(classes)} classes of y. Use the labels as they "
+                f"are in y, of type {type(classes.tolist()[0]).__name__}."
+            )
+        weights = np.array([class_weight.get(label, 1.0) for label in classes])
     return check_weight(weights, len(classes), "class_weight")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -48,10 +49,10 @@ class Turn:
 class Updatable(ABC):
     """The methods that change which rows a fitted model holds.
 
-    A call that raises has changed nothing: all that can be wrong is found before the engine starts.
-    Only Ctrl-C may be raised later, when the engine returns, so nothing is left to do by then:
-    `_next_id` is moved on and `_classes` written before. The latter has the classes for each number
-    of them, and is read by how many the engine has.
+    A call that raises has changed nothing, except that Ctrl-C may arrive just after the engine has
+    done all of the update. Nothing is left to do by then: `_next_id` is advanced and `_classes`
+    written before the engine is called, and taken back if the engine has not done the update.
+    `_classes` has the classes for each number of them, and is read by how many the engine has.
     """
 
     _forest: Forest
@@ -201,19 +202,36 @@ class Updatable(ABC):
 
     def _apply(self, change: Change, argument: str, start: float) -> UpdateReport:
         """Call the engine, with all written down that follows from its success."""
+        forest, n_threads = self._forest, thread_count(self.n_jobs)
         next_id = self._next_id
-        if change.added is not None:
-            self._next_id = max(next_id, int(change.added.ids.max()) + 1)
-        if change.classes is not None:
-            self._classes[len(change.classes)] = change.classes
-        self._forest.stats_memory = stats_bytes(self.stats_memory)
+        last_id = next_id - 1 if change.added is None else int(change.added.ids.max())
+        classes = {} if change.classes is None else {len(change.classes): change.classes}
+        unseen = classes.keys() - getattr(self, "_classes", {}).keys()
+        forest.stats_memory = stats_bytes(self.stats_memory)
         try:
-            return change.apply(
-                self._forest, thread_count(self.n_jobs), argument=argument, start=start
-            )
-        except Exception:
-            self._next_id = next_id
+            self._next_id = max(next_id, last_id + 1)
+            if unseen:
+                self._classes.update(classes)
+            report = change.apply(forest, n_threads, argument=argument, start=start)
+        except BaseException:
+            # Ctrl-C comes before the engine has done its work, or after: the engine tells which.
+            for number in unseen - {max(2, forest.trees_per_iteration)}:
+                self._classes.pop(number, None)
+            if last_id >= next_id and not (forest.row_ids == last_id).any():
+                self._next_id = next_id
             raise
+        if report.strategy == "refit" and len(change.removed):
+            self._forget_categories()
+        return report
+
+    def _forget_categories(self) -> None:
+        """Keep no more than a fingerprint of each category that no row has any more.
+
+        This walks over all rows, so it is done where the engine has done so too, and before the
+        model is stored. The update itself has succeeded by now, and is not to fail here.
+        """
+        with contextlib.suppress(MemoryError):
+            self._columns = self._columns.held_by(self._forest)
 
     def _check_updatable(self) -> None:
         check_is_fitted(self)
@@ -265,6 +283,7 @@ class Updatable(ABC):
         with self._turn.lock:
             self._forest.stats_memory = stats_bytes(self.stats_memory)
             self._forest.refit(thread_count(self.n_jobs))
+            self._forget_categories()
         return self
 
     def refresh(self) -> Self:
