@@ -118,7 +118,11 @@ class GraftBoost(CallbackSupportMixin, Copyable, Updatable, BaseEstimator):
         y : array-like of shape (n_rows,)
             Targets.
         sample_weight : array-like of shape (n_rows,), default=None
-            How often each row counts; zero or more.
+            Weight of each row; zero or more. Only ratios matter, unless `l2_regularization` is set.
+            Weights are rounded to a small fraction of the largest one, between 2**-24 and 2**-8
+            depending on the number of rows; a positive weight below that counts as that fraction.
+            A row of weight zero is held by the model but does not change it. A class whose rows
+            all weigh zero stays in `classes_`, with a small probability.
         row_ids : array-like of int of shape (n_rows,), default=None
             A unique id for each row, by which it is known from now on. Rows are numbered from 0 if
             no ids are given.

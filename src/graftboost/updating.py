@@ -85,7 +85,7 @@ class Updatable(ABC):
         y : array-like of shape (n_rows,)
             Targets. Classes that the model does not know yet make it grow.
         sample_weight : array-like of shape (n_rows,), default=None
-            How often each row counts.
+            Weight of each row, on the scale of the weights in `fit`; one, if not given.
         row_ids : array-like of int of shape (n_rows,), default=None
             An id for each row, which no other row that the model holds has. Without, ids go on
             from the largest one ever used.
