@@ -181,6 +181,25 @@ def test_a_copy_made_during_updates_is_one_of_the_states(kind, tmp_path):
         other.check_state()
 
 
+def test_a_category_that_no_row_has_is_not_stored(tmp_path):
+    frame = FRAME.assign(town=FRAME["town"].astype(str))
+    frame.loc[7, "town"] = "Buxtehude"
+    frame["town"] = frame["town"].astype("category")
+    model = new_model("regression").fit(frame, SIGNAL)
+    assert b"Buxtehude" in pickle.dumps(model)
+    assert model.remove([7]).strategy == "in-place"
+    model.save(tmp_path / "model")
+    assert b"Buxtehude" not in pickle.dumps(model)
+    assert b"Buxtehude" not in (tmp_path / "model").read_bytes()
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict(frame), model.predict(frame))
+    assert "Buxtehude" not in model.refit()._columns.categories[3].values
+    for estimator in (model, again.refit()):
+        estimator.add(frame[7:8], SIGNAL[7:8], row_ids=[7])
+        estimator.check_state()
+    assert np.array_equal(again.predict(frame), model.predict(frame))
+
+
 # --- skops ----------------------------------------------------------------------------------------
 
 

@@ -32,6 +32,7 @@ from graftboost.saving import Saved
 from graftboost.sparse import for_engine
 from graftboost.threads import thread_count
 from graftboost.updating import Turn, Updatable
+from graftboost.wiping import Copies, largest
 
 
 class GraftBoost(CallbackSupportMixin, Copyable, Updatable, BaseEstimator):
@@ -137,19 +138,37 @@ class GraftBoost(CallbackSupportMixin, Copyable, Updatable, BaseEstimator):
         self
             The estimator, fitted.
         """
+        with Copies() as copies:
+            learned, progress = self._trained(
+                X, y, sample_weight, row_ids, (X_val, y_val, sample_weight_val), copies
+            )
+        self._learn(learned, progress)
+        return self
+
+    def _trained(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        row_ids: ArrayLike | None,
+        given_validation: tuple[Any, Any, ArrayLike | None],
+        copies: Copies,
+    ) -> tuple[dict[str, Any], Progress]:
+        """Check what `fit` is given and train; returns the attributes of a fitted estimator."""
         table = read_table(X)
         columns = Columns.learn(table, self.categorical_features)
         classes, target = self._read_target(y, table.n_rows)
         class_weights = self._class_weights(classes, target)
         rows = Rows(
-            columns.encode(table),
+            columns.encode(table, copies),
             target,
             check_weight(sample_weight, table.n_rows),
             check_row_ids(row_ids, table.n_rows),
+            copies,
         ).weighed_by_class(class_weights)
         # Rows that are to be held out have their ids too.
-        next_id = table.n_rows if rows.ids is None else int(rows.ids.max()) + 1
-        validation = self._read_validation(X_val, y_val, sample_weight_val, columns, classes)
+        next_id = table.n_rows if rows.ids is None else largest(rows.ids) + 1
+        validation = self._read_validation(*given_validation, columns, classes)
         if validation is not None:
             validation = validation.weighed_by_class(class_weights)
             rows, validation = share_form(rows, validation)
@@ -187,8 +206,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Updatable, BaseEstimator):
             learned["_fitted_class_weights"] = (
                 None if class_weights is None else (classes.tolist(), class_weights.tolist())
             )
-        self._learn(learned, progress)
-        return self
+        return learned, progress
 
     def _learn(self, learned: dict[str, Any], progress: Progress) -> None:
         """Become the model that was trained, and tell those who follow the fit.

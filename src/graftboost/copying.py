@@ -40,8 +40,8 @@ class Copyable:
         made = type(self).__new__(type(self))
         memo[id(self)] = made
         model = self._copied_model()
-        others = {name: value for name, value in self.__dict__.items() if name not in model}
-        made.__dict__.update({**copy.deepcopy(others, memo), **model})
+        for name, value in self.__dict__.items():
+            made.__dict__[name] = model[name] if name in model else copy.deepcopy(value, memo)
         return made
 
     def _copied_model(self) -> dict[str, Any]:

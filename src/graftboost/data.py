@@ -18,6 +18,7 @@ from sklearn.utils import check_array
 
 from graftboost.categories import MOST_CATEGORIES, Categories, Coded, Column
 from graftboost.sparse import AnyTable, is_sparse, read_sparse, replace_columns
+from graftboost.wiping import Copies
 
 if TYPE_CHECKING:
     from graftboost._engine import Forest
@@ -215,8 +216,15 @@ class Columns:
         """How many categories each categorical column has."""
         return {feature: len(found) for feature, found in self.categories.items()}
 
-    def encode(self, table: Table) -> AnyTable:
-        """Return the engine's matrix for a table with these columns."""
+    def encode(self, table: Table, copies: Copies | None = None) -> AnyTable:
+        """Return the engine's matrix for a table with these columns.
+
+        `copies` takes note of it, unless it is the caller's own.
+        """
+        matrix = self._encoded(table)
+        return matrix if copies is None or matrix is table.columns else copies.add(matrix)
+
+    def _encoded(self, table: Table) -> AnyTable:
         self._check_columns(table)
         if isinstance(table.columns, list):
             return self._assemble(table)

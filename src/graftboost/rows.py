@@ -6,7 +6,7 @@ Every check names the argument that it checks, so that an error tells the caller
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from graftboost.row_ids import check_length
 from graftboost.sparse import AnyTable, same_form
+from graftboost.wiping import Copies
 
 # Integers that span fewer values than this are told apart by a table instead of by sorting.
 TABLE_SPAN = 1 << 16
@@ -29,21 +30,25 @@ HELD_OUT = 0x76616C6964  # "valid"
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as the engine takes them; `weight` None: each weighs one, `ids` None: from 0 on."""
+    """Rows as the engine takes them; `weight` None: each weighs one, `ids` None: from 0 on.
+
+    `copies` takes note of what is copied when rows are made from these.
+    """
 
     X: AnyTable
     y: NDArray[np.float64]
     weight: NDArray[np.float64] | None
     ids: NDArray[np.int64] | None = None
+    copies: Copies = field(default_factory=Copies)
 
     def weighed_by_class(self, class_weights: NDArray[np.float64] | None) -> Rows:
         """Return these rows with their weights multiplied by the weight of their class."""
         if class_weights is None:
             return self
-        weight = class_weights[self.y.astype(np.intp)]
+        weight = self.copies.add(class_weights[self.y.astype(np.intp)])
         if self.weight is not None:
             with np.errstate(over="ignore"):
-                weight = weight * self.weight
+                weight *= self.weight
             if not np.isfinite(weight).all():
                 raise ValueError(
                     "sample_weight times class_weight exceeds the largest float64. Only the ratios "
@@ -59,7 +64,7 @@ class Rows:
         if self.weight is None:
             return self
         exponent = np.frexp(self.weight.max())[1]
-        return replace(self, weight=np.ldexp(self.weight, -exponent))
+        return replace(self, weight=self.copies.add(np.ldexp(self.weight, -exponent)))
 
     def hold_out(self, fraction: float, seed: int) -> tuple[Rows, Rows]:
         """Return the rows to train on and the rows to validate on."""
@@ -72,9 +77,16 @@ class Rows:
         return self if self.weight is None or self.weight.all() else self._select(self.weight > 0)
 
     def _select(self, mask: NDArray[np.bool_]) -> Rows:
-        weight = None if self.weight is None else self.weight[mask]
-        ids = None if self.ids is None else self.ids[mask]
-        return Rows(self.X[mask], self.y[mask], weight, ids)
+        def chosen(table: Any) -> Any:
+            return None if table is None else self.copies.add(table[mask])
+
+        return replace(
+            self,
+            X=chosen(self.X),
+            y=chosen(self.y),
+            weight=chosen(self.weight),
+            ids=chosen(self.ids),
+        )
 
 
 def share_form(first: Rows, second: Rows) -> tuple[Rows, Rows]:

@@ -22,6 +22,7 @@ from graftboost.report import UpdateReport
 from graftboost.row_ids import LARGEST_ID, NO_IDS, check_row_ids, ids_to_remove
 from graftboost.rows import Rows, check_weight
 from graftboost.threads import thread_count
+from graftboost.wiping import Copies, largest
 
 if TYPE_CHECKING:
     from graftboost._engine import Forest
@@ -34,6 +35,11 @@ def _is_to_be_updatable(model: Updatable) -> bool:
     if not model.updatable:
         raise AttributeError("partial_fit needs a model with updatable=True.")
     return True
+
+
+def _holds(forest: Forest, row_id: int) -> bool:
+    with Copies() as copies:
+        return bool((copies.add(forest.row_ids) == row_id).any())
 
 
 class Turn:
@@ -175,8 +181,8 @@ class Updatable(ABC):
         """Update; `argument` is what the caller calls the rows to remove."""
         start = time.perf_counter()
         self._check_updatable()
-        with self._turn.lock:
-            change = self._read_change(X, y, sample_weight, row_ids, remove, argument)
+        with self._turn.lock, Copies() as copies:
+            change = self._read_change(X, y, sample_weight, row_ids, remove, argument, copies)
             report = self._apply(change, argument, start)
         return report  # noqa: RET504 - not inside: whenever Ctrl-C comes, the lock is let go of
 
@@ -188,15 +194,21 @@ class Updatable(ABC):
         row_ids: ArrayLike | None,
         remove: ArrayLike | slice | None,
         argument: str,
+        copies: Copies | None = None,
     ) -> Change:
-        """Check what a caller wants done, and make it ready for the engine."""
+        """Check what a caller wants done, and make it ready for the engine.
+
+        `copies` takes note of arrays in the change that nobody else holds.
+        """
         validate_parameter_constraints(
             {name: CONSTRAINTS[name] for name in UPDATE_PARAMETERS},
             {name: getattr(self, name) for name in UPDATE_PARAMETERS},
             caller_name=type(self).__name__,
         )
         removed = NO_IDS if remove is None else ids_to_remove(self._forest, remove, argument)
-        added, relabel, classes = self._rows_to_add(X, y, sample_weight, row_ids)
+        added, relabel, classes = self._rows_to_add(
+            X, y, sample_weight, row_ids, Copies() if copies is None else copies
+        )
         rule = Rule.of(self.tolerance_rule, self.tolerance, self.split_sample, self.max_bins)
         return Change(rule, removed, added, classes, relabel)
 
@@ -204,7 +216,7 @@ class Updatable(ABC):
         """Call the engine, with all written down that follows from its success."""
         forest, n_threads = self._forest, thread_count(self.n_jobs)
         next_id = self._next_id
-        last_id = next_id - 1 if change.added is None else int(change.added.ids.max())
+        last_id = next_id - 1 if change.added is None else largest(change.added.ids)
         classes = {} if change.classes is None else {len(change.classes): change.classes}
         unseen = classes.keys() - getattr(self, "_classes", {}).keys()
         forest.stats_memory = stats_bytes(self.stats_memory)
@@ -217,7 +229,7 @@ class Updatable(ABC):
             # Ctrl-C comes before the engine has done its work, or after: the engine tells which.
             for number in unseen - {max(2, forest.trees_per_iteration)}:
                 self._classes.pop(number, None)
-            if last_id >= next_id and not (forest.row_ids == last_id).any():
+            if last_id >= next_id and not _holds(forest, last_id):
                 self._next_id = next_id
             raise
         if report.strategy == "refit" and len(change.removed):
@@ -341,7 +353,12 @@ class Updatable(ABC):
         return ids_to_remove(self._forest, remove, argument)
 
     def _rows_to_add(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, row_ids: ArrayLike | None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        row_ids: ArrayLike | None,
+        copies: Copies,
     ) -> tuple[AddedRows | None, list[int], NDArray[Any] | None]:
         """Return the rows, the new code of each old class, and the classes there are then."""
         classes = getattr(self, "classes_", None)
@@ -368,7 +385,7 @@ class Updatable(ABC):
                 )
             ids = np.arange(self._next_id, self._next_id + table.n_rows, dtype=np.int64)
         weight = check_weight(sample_weight, table.n_rows, all_may_be_zero=True)
-        rows = Rows(self._columns.encode(table), target, weight, ids)
+        rows = Rows(self._columns.encode(table, copies), target, weight, ids, copies)
         rows = rows.weighed_by_class(self._added_class_weights(classes))
         return AddedRows(rows.X, rows.y, rows.weight, ids), relabel, classes
 

@@ -7,6 +7,7 @@ that the test plants it in, and later overwrites.
 
 from __future__ import annotations
 
+import mmap
 import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -106,10 +107,10 @@ class Search:
         }
 
     def count(self, content: np.ndarray) -> int:
-        """Return how often it begins in the first `CHUNK` bytes."""
+        """Return how often it begins in these bytes, but for the last `LONGEST` of them."""
         found = 0
         for shift, pattern in self._patterns.items():
-            words = content[shift : shift + CHUNK].view("<u4")
+            words = content[shift : shift + len(content) - LONGEST].view("<u4")
             equal = words == pattern[:4].view("<u4")
             if not equal.any():
                 continue
@@ -161,17 +162,25 @@ def _chunks(content: np.ndarray, also: Path | None) -> Iterator[np.ndarray]:
                 overlap = range(max(own.start, at), min(own.stop, at + size))
                 if overlap:
                     content[overlap.start - at : overlap.stop - at] = 0
-                if content.view(np.uint64).any():  # much was allocated, but never written to
-                    yield content
+                yield content[: min(end - at, CHUNK) + LONGEST]
     content[:] = 0
 
 
-def _spans(also: Path | None) -> list[tuple[int, int]]:
+def _spans(also: Path | None) -> Iterator[tuple[int, int]]:
+    """Find where memory was written to; much is allocated that never was."""
     names = {"", "[heap]", str(also)}
-    spans = []
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        span, rights, _, _, _, *name = line.split(maxsplit=5)
-        if rights.startswith("rw") and "".join(name) in names:
+    page = mmap.PAGESIZE
+    with Path("/proc/self/pagemap").open("rb", buffering=0) as pages:
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            span, rights, _, _, _, *name = line.split(maxsplit=5)
+            if not rights.startswith("rw") or "".join(name) not in names:
+                continue
             begin, end = (int(address, 16) for address in span.split("-"))
-            spans.append((begin, end))
-    return spans
+            pages.seek(begin // page * 8)
+            entries = np.frombuffer(pages.read((end - begin) // page * 8), dtype="<u8")
+            # The two upper bits say that a page is in memory, or was swapped out.
+            used = np.concatenate([[0], entries >> np.uint64(62) != 0, [0]]).astype(np.int8)
+            first, last = np.flatnonzero(np.diff(used) > 0), np.flatnonzero(np.diff(used) < 0)
+            yield from zip(
+                (begin + page * first).tolist(), (begin + page * last).tolist(), strict=True
+            )
