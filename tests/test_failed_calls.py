@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import numpy as np
 import pandas as pd
@@ -147,6 +149,28 @@ def test_fit_again_and_a_callback_fails(error, task):
     pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 brought callbacks")
     model = fitted().set_callbacks(FailingCallback(task, error))
     assert_unchanged(model, lambda model: model.fit(**OTHER), error)
+
+
+@pytest.mark.parametrize("milliseconds", [1, 5, 20, 50])
+def test_fit_again_and_ctrl_c_comes(milliseconds):
+    """A signal interrupts the engine between two iterations."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals come to the main thread alone")
+
+    def press(number, frame):
+        raise KeyboardInterrupt
+
+    def fit(model):
+        signal.setitimer(signal.ITIMER_REAL, milliseconds / 1e3)
+        model.fit(**OTHER)
+
+    model = fitted().set_params(n_estimators=100_000)
+    outer = signal.signal(signal.SIGALRM, press)
+    try:
+        assert_unchanged(model, fit, KeyboardInterrupt)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, outer)
 
 
 def test_fit_again_and_memory_runs_out():

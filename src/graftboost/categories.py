@@ -17,7 +17,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost.plain import Forgotten
+from graftboost.plain import Forgotten, forget_unheld
 from graftboost.rows import code_integers
 
 if TYPE_CHECKING:
@@ -196,8 +196,7 @@ class Categories:
         kind = _kind([value for value in values if not is_missing(value)])
         if {self.kind, kind} == {"numbers", "text"}:
             raise ValueError(
-                f"{label} holds {kind}, but in fit its categories were {self.kind}: "
-                f"{', '.join(map(repr, list(self._positions)[:3]))}, and so on. Pass values of "
+                f"{label} holds {kind}, but in fit its categories were {self.kind}. Pass values of "
                 "that sort."
             )
 
@@ -218,7 +217,9 @@ class Categories:
 
     def held_by(self, forest: Forest, feature: int) -> Categories:
         """Return these categories, with those that no row of a forest has forgotten."""
-        values = held_values(self.values, forest, feature)
+        if not forest.updatable:
+            return self  # it has no rows that could tell
+        values = forget_unheld(self.values, forest.held_codes(feature)[1:])
         return self if values == self.values else Categories.restored(values)
 
     def __getstate__(self) -> list[Any]:
@@ -226,27 +227,6 @@ class Categories:
 
     def __setstate__(self, values: list[Any]) -> None:
         self.values = values
-
-
-def held_values(values: list[Any], forest: Forest, feature: int) -> list[Any]:
-    """Return the categories of a feature, with those that no row of a forest has forgotten.
-
-    A forest without rows cannot tell: all categories stay. So does a value that no file can hold.
-    """
-    if not forest.updatable:
-        return values
-    held = forest.held_codes(feature)[1:]  # without the code of a missing value
-    return [
-        value if is_held else _forgotten(value)
-        for value, is_held in zip(values, held, strict=False)
-    ]
-
-
-def _forgotten(value: Any) -> Any:
-    try:
-        return value if isinstance(value, Forgotten) else Forgotten.of(value)
-    except TypeError:
-        return value
 
 
 def is_missing(value: Any) -> bool:

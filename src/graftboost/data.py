@@ -310,10 +310,10 @@ def _numbers(table: Table, feature: int) -> NDArray[Any]:
     odd = next((value for value in column if _is_text_or_time(value)), None)
     if odd is not None:
         raise ValueError(
-            f"{label} holds {odd!r}, which is neither a number nor of a category dtype. Convert "
-            "the column to numbers, or to categories (pandas: .astype('category'), polars: "
-            ".cast(pl.Categorical), pyarrow: .dictionary_encode()), or list it in "
-            "categorical_features."
+            f"{label} holds a value of type {type(odd).__name__}, which is neither a number nor of "
+            "a category dtype. Convert the column to numbers, or to categories (pandas: "
+            ".astype('category'), polars: .cast(pl.Categorical), pyarrow: .dictionary_encode()), "
+            "or list it in categorical_features."
         )
     try:
         return column.astype(np.float64)

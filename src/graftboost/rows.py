@@ -104,9 +104,9 @@ def check_target(y: Any, n_rows: int, argument: str = "y") -> NDArray[np.float64
         if "could not convert" not in str(error):
             raise
         raise ValueError(
-            f"{argument} holds text ({error}), but a regression's target is a number. Convert it "
-            "first, or use a classifier."
-        ) from error
+            f"{argument} holds text that is no number, but a regression's target is one. Convert "
+            "it first, or use a classifier."
+        ) from None
     y = column_or_1d(y, warn=True)
     check_length(y, n_rows, argument)
     return np.ascontiguousarray(y)
@@ -169,9 +169,10 @@ def check_added_labels(
         try:
             everyone = sorted([*classes.tolist(), *unseen])
         except TypeError:
+            kinds = [type(label).__name__ for label in (next(iter(unseen)), *classes.tolist())]
             raise ValueError(
-                f"y holds the class {min(unseen, key=repr)!r}, which cannot be ordered beside "
-                f"the classes of the model, {classes.tolist()[:5]}. Give labels of the same kind."
+                f"y holds a class of type {kinds[0]}, which cannot be ordered beside the classes "
+                f"of the model, of type {kinds[1]}. Give labels of the same kind."
             ) from None
         kind = object if classes.dtype == object else np.result_type(classes, labels)
         known, classes = classes, np.array(everyone, dtype=kind)

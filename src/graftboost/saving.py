@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from graftboost import container
 from graftboost._engine import Forest
 from graftboost._version import __version__
-from graftboost.categories import held_values
 from graftboost.container import Arrays, Container, Pieces
-from graftboost.plain import decode, encode
+from graftboost.plain import decode, encode, forget_unheld
 
 KIND = "model"
 ESTIMATORS = ("GraftBoostClassifier", "GraftBoostRegressor")
@@ -117,7 +116,7 @@ def _encode_categories(values: list[Any], feature: int) -> list[Any]:
     for value in values:
         if isinstance(value, list | tuple | Mapping | np.ndarray):
             raise TypeError(
-                f"{what} holds {value!r}, a {type(value).__name__}, which a file cannot hold. "
+                f"{what} hold a value of type {type(value).__name__}, which a file cannot hold. "
                 "Use numbers, text or dates, or keep the model with pickle."
             )
     return [encode(value, what) for value in values]
@@ -125,8 +124,10 @@ def _encode_categories(values: list[Any], feature: int) -> list[Any]:
 
 def _categories_held(saved: Saved) -> dict[int, list[Any]]:
     """Return the categories; of those that no row has any more, only what tells them again."""
+    if not saved.forest.updatable:
+        return saved.categories
     return {
-        feature: held_values(values, saved.forest, feature)
+        feature: forget_unheld(values, saved.forest.held_codes(feature)[1:])
         for feature, values in saved.categories.items()
     }
 
