@@ -21,17 +21,12 @@ from graftboost.memory import stats_bytes
 from graftboost.parameters import CONSTRAINTS
 from graftboost.progress import CallbackSupportMixin, OnIteration, Progress
 from graftboost.row_ids import check_row_ids
-from graftboost.rows import (
-    Rows,
-    check_enough_to_train,
-    check_weight,
-    draw_seed,
-    share_form,
-)
+from graftboost.rows import Rows, check_enough_to_train, draw_seed, share_form
 from graftboost.saving import Saved
 from graftboost.sparse import for_engine
 from graftboost.threads import thread_count
 from graftboost.updating import Turn, Updatable
+from graftboost.weights import check_weight
 from graftboost.wiping import Copies, largest
 
 

@@ -16,13 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from graftboost import container, saving
 from graftboost.boosting import GraftBoost
 from graftboost.parameters import CONSTRAINTS, describe_parameters
-from graftboost.rows import (
-    check_added_labels,
-    check_known_labels,
-    check_labels,
-    check_target,
-    weigh_classes,
-)
+from graftboost.rows import check_added_labels, check_known_labels, check_labels, check_target
+from graftboost.weights import weigh_classes
 
 
 @describe_parameters

@@ -20,8 +20,9 @@ from graftboost.memory import stats_bytes
 from graftboost.parameters import CONSTRAINTS
 from graftboost.report import UpdateReport
 from graftboost.row_ids import LARGEST_ID, NO_IDS, check_row_ids, ids_to_remove
-from graftboost.rows import Rows, check_weight
+from graftboost.rows import Rows
 from graftboost.threads import thread_count
+from graftboost.weights import check_weight
 from graftboost.wiping import Copies, largest
 
 if TYPE_CHECKING:
