@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
 from graftboost.categories import Categories, Coded, is_missing
@@ -115,6 +116,34 @@ def test_the_callers_array_is_not_changed(two_classes):
     before = X.copy()
     GraftBoostClassifier(n_estimators=2, categorical_features=[2]).fit(X, y).predict(X)
     np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize("form", ["array", "Fortran", "pandas", "polars", "one block", "sparse"])
+@pytest.mark.parametrize("parameters", [{}, {"early_stopping": True, "class_weight": "balanced"}])
+def test_nothing_that_the_caller_passes_is_changed(two_classes, form, parameters):
+    """Copies are overwritten after a fit or an update: only copies."""
+    X, y = two_classes
+    X[:, 2] = np.digitize(X[:, 2], [-1, 0, 1]) + 5
+    table = {
+        "array": X.copy,
+        "Fortran": lambda: np.asfortranarray(X),
+        "pandas": lambda: pd.DataFrame(X).astype({2: "int64"}).rename(columns=str),
+        "polars": lambda: pl.DataFrame(X, schema=list("01234")),
+        "one block": lambda: pd.DataFrame(X, columns=list("01234")),
+        "sparse": lambda: scipy.sparse.csr_array(np.nan_to_num(X)),
+    }[form]()
+    cells = (table.data, table.indices, table.indptr) if form == "sparse" else table
+    library = pl if form == "polars" else pd
+    weight, ids = library.Series(np.where(y, 0.0, 2.5) + (X[:, 0] > 0)), library.Series(range(300))
+    labels = library.Series(y.astype(float))
+    passed = (cells, labels, weight, ids)
+    before = pickle.dumps(passed)
+    model = GraftBoostClassifier(n_estimators=2, categorical_features=[2], **parameters)
+    model.fit(table, labels, weight, row_ids=ids)
+    model.remove(ids[:20])
+    model.add(table[:10], labels[:10], weight[:10])
+    model.remove(model.row_ids_ < 40)
+    assert pickle.dumps(passed) == before
 
 
 # Frames.

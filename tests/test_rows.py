@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 
 from graftboost.row_ids import check_row_ids
-from graftboost.rows import (
-    Rows,
-    check_labels,
-    check_weight,
-    code_integers,
-    draw_seed,
-    held_out,
-    weigh_classes,
-)
+from graftboost.rows import Rows, check_labels, code_integers, draw_seed, held_out
+from graftboost.weights import check_weight, weigh_classes
 
 
 @pytest.mark.parametrize(

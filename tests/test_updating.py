@@ -207,7 +207,7 @@ def test_a_class_that_loses_all_rows():
         ({"X": np.zeros((1, 30)), "y": [np.nan]}, "y contains NaN"),
         ({"X": np.full((1, 30), np.inf), "y": [1]}, "X: column 0 contains infinity"),
         ({"X": np.zeros((1, 30)), "y": [1], "sample_weight": [-1]}, "sample_weight is negative"),
-        ({"X": np.zeros((1, 30)), "y": ["a"]}, "y holds the class 'a'"),
+        ({"X": np.zeros((1, 30)), "y": ["a"]}, "y holds a class of type str"),
     ],
 )
 def test_errors_change_nothing(model, binary, arguments, message):

@@ -290,7 +290,7 @@ REFUSED = {
         r"feature names should match.*\n.*unseen at fit time:\n- z",
     ),
     "other order": ({**ONE, "X": FRAME[["b", "a", "c"]][:1]}, r"must be in the same order"),
-    "text in X": ({**ONE, "X": FRAME.assign(b="x")[:1]}, r"X: column 'b' holds 'x'.*Convert"),
+    "text in X": ({**ONE, "X": FRAME.assign(b="x")[:1]}, r"X: column 'b' holds .* str.*Convert"),
     "categories in X": (
         {**ONE, "X": FRAME.assign(b=pd.Categorical(["x"] * 200))[:1]},
         r"X: column 'b' has a category dtype, but is not among",
@@ -318,11 +318,14 @@ REFUSED = {
 }
 REFUSED_BY = {
     "two classes": {
-        "text among numbers": ({**ONE, "y": ["x"]}, r"y holds the class 'x', .* of the same kind"),
+        "text among numbers": (
+            {**ONE, "y": ["x"]},
+            r"y holds a class of type str, .* of the same kind",
+        ),
         "no classes": ({**TWO, "y": [0.5, 1]}, r"Unknown label type: continuous"),
     },
     "regression": {
-        "text": ({**ONE, "y": ["x"]}, r"y holds text .*'x'.* Convert it"),
+        "text": ({**ONE, "y": ["x"]}, r"y holds text that is no number.* Convert it"),
         "too far above": ({**ONE, "y": [1e6]}, r"y: a value lies too far .* Fit a new model"),
         "too far below": ({**TWO, "y": [1, -1e30]}, r"y: a value lies too far .* Fit a new model"),
     },

@@ -37,10 +37,12 @@ def copy_of(model):
 
 
 def state_of(model):
-    """What a user sees of a model, and the engine's bytes."""
+    """What a user sees of a model, the engine's bytes, and what the next update goes on from."""
     return (
         pickle.dumps(model._forest),
         model.row_ids_.tolist(),
+        model._next_id,
+        {number: found.tolist() for number, found in getattr(model, "_classes", {}).items()},
         model.n_rows_,
         model.classes_.tolist() if hasattr(model, "classes_") else None,
         model.predict(X).tolist(),

@@ -15,19 +15,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from graftboost import saving
 from graftboost._engine import BinMap, Forest, SparseTable
 from graftboost.categories import Categories
+from graftboost.copying import Copyable
 from graftboost.data import Columns, check_bin_edges, read_table
 from graftboost.memory import stats_bytes
 from graftboost.parameters import CONSTRAINTS
 from graftboost.progress import CallbackSupportMixin, OnIteration, Progress
 from graftboost.row_ids import check_row_ids
-from graftboost.rows import Rows, check_all_classes, check_weight, draw_seed, share_form
+from graftboost.rows import Rows, check_enough_to_train, draw_seed, share_form
 from graftboost.saving import Saved
 from graftboost.sparse import for_engine
 from graftboost.threads import thread_count
 from graftboost.updating import Turn, Updatable
+from graftboost.weights import check_weight
+from graftboost.wiping import Copies, largest
 
 
-class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
+class GraftBoost(CallbackSupportMixin, Copyable, Updatable, BaseEstimator):
     """Boosted trees of either kind; not for users, who take one of the two estimators.
 
     A fitted estimator holds the engine's forest and what was learned about the columns of X, and
@@ -111,7 +114,11 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         y : array-like of shape (n_rows,)
             Targets.
         sample_weight : array-like of shape (n_rows,), default=None
-            How often each row counts; zero or more.
+            Weight of each row; zero or more. Only ratios matter, unless `l2_regularization` is set.
+            Weights are rounded to a small fraction of the largest one, between 2**-24 and 2**-8
+            depending on the number of rows; a positive weight below that counts as that fraction.
+            A row of weight zero is held by the model but does not change it. A class whose rows
+            all weigh zero stays in `classes_`, with a small probability.
         row_ids : array-like of int of shape (n_rows,), default=None
             A unique id for each row, by which it is known from now on. Rows are numbered from 0 if
             no ids are given.
@@ -126,19 +133,37 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         self
             The estimator, fitted.
         """
+        with Copies() as copies:
+            learned, progress = self._trained(
+                X, y, sample_weight, row_ids, (X_val, y_val, sample_weight_val), copies
+            )
+        self._learn(learned, progress)
+        return self
+
+    def _trained(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        row_ids: ArrayLike | None,
+        given_validation: tuple[Any, Any, ArrayLike | None],
+        copies: Copies,
+    ) -> tuple[dict[str, Any], Progress]:
+        """Check what `fit` is given and train; returns the attributes of a fitted estimator."""
         table = read_table(X)
         columns = Columns.learn(table, self.categorical_features)
         classes, target = self._read_target(y, table.n_rows)
         class_weights = self._class_weights(classes, target)
         rows = Rows(
-            columns.encode(table),
+            columns.encode(table, copies),
             target,
             check_weight(sample_weight, table.n_rows),
             check_row_ids(row_ids, table.n_rows),
+            copies,
         ).weighed_by_class(class_weights)
         # Rows that are to be held out have their ids too.
-        next_id = table.n_rows if rows.ids is None else int(rows.ids.max()) + 1
-        validation = self._read_validation(X_val, y_val, sample_weight_val, columns, classes)
+        next_id = table.n_rows if rows.ids is None else largest(rows.ids) + 1
+        validation = self._read_validation(*given_validation, columns, classes)
         if validation is not None:
             validation = validation.weighed_by_class(class_weights)
             rows, validation = share_form(rows, validation)
@@ -147,14 +172,9 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
         seed = draw_seed(self.random_state)
         if self.early_stopping and validation is None:
             rows, validation = rows.hold_out(self.validation_fraction, seed)
-        if classes is not None:
-            check_all_classes(rows.y, classes, rows.weight)
-        elif not len(rows.y):
-            raise ValueError(
-                f"X has {table.n_rows} sample(s), of which validation_fraction="
-                f"{self.validation_fraction} leaves none to train on. "
-                "Lower it, pass more rows, or pass X_val and y_val."
-            )
+        check_enough_to_train(rows, validation, classes, self.validation_fraction)
+        if validation is not None:
+            validation = validation.with_weights_near_one()
         bin_edges = check_bin_edges(self.bin_edges, table, columns)
 
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -181,9 +201,24 @@ class GraftBoost(CallbackSupportMixin, Updatable, BaseEstimator):
             learned["_fitted_class_weights"] = (
                 None if class_weights is None else (classes.tolist(), class_weights.tolist())
             )
-        self.__dict__.update(learned)  # at once: not even Ctrl-C comes between
-        progress.close()
-        return self
+        return learned, progress
+
+    def _learn(self, learned: dict[str, Any], progress: Progress) -> None:
+        """Become the model that was trained, and tell those who follow the fit.
+
+        What they do may fail, or be stopped by Ctrl-C: then the fit has failed, and the model is
+        the one from before, if there was one.
+        """
+        before = {name: self.__dict__[name] for name in learned if name in self.__dict__}
+        try:
+            self.__dict__.update(learned)  # at once: not even Ctrl-C comes between
+            progress.close()
+        except BaseException:
+            if not before:
+                for name in learned:
+                    self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
 
     def _train(
         self,

@@ -7,18 +7,21 @@ with the frame, with the order of its rows, and from one library to the next.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost.plain import Forgotten
+from graftboost.plain import Forgotten, forget_unheld
 from graftboost.rows import code_integers
+
+if TYPE_CHECKING:
+    from graftboost._engine import Forest
 
 # The engine has 65,536 codes a feature, of which two are "missing" and "unseen".
 MOST_CATEGORIES = 65_534
@@ -193,10 +196,31 @@ class Categories:
         kind = _kind([value for value in values if not is_missing(value)])
         if {self.kind, kind} == {"numbers", "text"}:
             raise ValueError(
-                f"{label} holds {kind}, but in fit its categories were {self.kind}: "
-                f"{', '.join(map(repr, list(self._positions)[:3]))}, and so on. Pass values of "
+                f"{label} holds {kind}, but in fit its categories were {self.kind}. Pass values of "
                 "that sort."
             )
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the values, and the fingerprints of those that are forgotten."""
+        return {
+            "values": [None if isinstance(v, Forgotten) else v for v in self.values],
+            "forgotten": {i: value.fingerprint for value, i in self._forgotten.items()},
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Categories:
+        """Return what `to_plain` was called on."""
+        values = list(plain["values"])
+        for position, fingerprint in plain["forgotten"].items():
+            values[position] = Forgotten(fingerprint)
+        return cls.restored(values)
+
+    def held_by(self, forest: Forest, feature: int) -> Categories:
+        """Return these categories, with those that no row of a forest has forgotten."""
+        if not forest.updatable:
+            return self  # it has no rows that could tell
+        values = forget_unheld(self.values, forest.held_codes(feature)[1:])
+        return self if values == self.values else Categories.restored(values)
 
     def __getstate__(self) -> list[Any]:
         return self.values

@@ -8,8 +8,8 @@ passed on without a copy.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
@@ -18,6 +18,10 @@ from sklearn.utils import check_array
 
 from graftboost.categories import MOST_CATEGORIES, Categories, Coded, Column
 from graftboost.sparse import AnyTable, is_sparse, read_sparse, replace_columns
+from graftboost.wiping import Copies
+
+if TYPE_CHECKING:
+    from graftboost._engine import Forest
 
 # The engine has 65,536 codes a feature; one is "missing", and n edges make n + 1 intervals.
 MOST_EDGES = 65_534
@@ -177,13 +181,50 @@ class Columns:
         }
         return cls(table.names, table.n_features, categories)
 
+    def held_by(self, forest: Forest) -> Columns:
+        """Return these columns, with the categories that no row of a forest has forgotten."""
+        categories = {
+            feature: found.held_by(forest, feature) for feature, found in self.categories.items()
+        }
+        return replace(self, categories=categories)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the same as values that need no class of ours to be read again."""
+        return {
+            "names": None if self.names is None else self.names.tolist(),
+            "n_features": self.n_features,
+            "categories": {
+                feature: categories.to_plain() for feature, categories in self.categories.items()
+            },
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Columns:
+        """Return what `to_plain` was called on."""
+        names = plain["names"]
+        return cls(
+            None if names is None else np.array(names, dtype=object),
+            plain["n_features"],
+            {
+                feature: Categories.from_plain(categories)
+                for feature, categories in plain["categories"].items()
+            },
+        )
+
     @property
     def n_categories(self) -> dict[int, int]:
         """How many categories each categorical column has."""
         return {feature: len(found) for feature, found in self.categories.items()}
 
-    def encode(self, table: Table) -> AnyTable:
-        """Return the engine's matrix for a table with these columns."""
+    def encode(self, table: Table, copies: Copies | None = None) -> AnyTable:
+        """Return the engine's matrix for a table with these columns.
+
+        `copies` takes note of it, unless it is the caller's own.
+        """
+        matrix = self._encoded(table)
+        return matrix if copies is None or matrix is table.columns else copies.add(matrix)
+
+    def _encoded(self, table: Table) -> AnyTable:
         self._check_columns(table)
         if isinstance(table.columns, list):
             return self._assemble(table)
@@ -269,10 +310,10 @@ def _numbers(table: Table, feature: int) -> NDArray[Any]:
     odd = next((value for value in column if _is_text_or_time(value)), None)
     if odd is not None:
         raise ValueError(
-            f"{label} holds {odd!r}, which is neither a number nor of a category dtype. Convert "
-            "the column to numbers, or to categories (pandas: .astype('category'), polars: "
-            ".cast(pl.Categorical), pyarrow: .dictionary_encode()), or list it in "
-            "categorical_features."
+            f"{label} holds a value of type {type(odd).__name__}, which is neither a number nor of "
+            "a category dtype. Convert the column to numbers, or to categories (pandas: "
+            ".astype('category'), polars: .cast(pl.Categorical), pyarrow: .dictionary_encode()), "
+            "or list it in categorical_features."
         )
     try:
         return column.astype(np.float64)

@@ -16,13 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from graftboost import container, saving
 from graftboost.boosting import GraftBoost
 from graftboost.parameters import CONSTRAINTS, describe_parameters
-from graftboost.rows import (
-    check_added_labels,
-    check_known_labels,
-    check_labels,
-    check_target,
-    weigh_classes,
-)
+from graftboost.rows import check_added_labels, check_known_labels, check_labels, check_target
+from graftboost.weights import weigh_classes
 
 
 @describe_parameters
@@ -260,8 +255,11 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
         given = self.class_weight if isinstance(self.class_weight, Mapping) else {}
         assert classes is not None
         known = dict(zip(*self._fitted_class_weights, strict=True))
-        labels = classes.tolist()
-        return np.array([known.get(label, given.get(label, 1.0)) for label in labels], np.float64)
+        weights = [
+            known.get(plain, given.get(label, 1.0))
+            for plain, label in zip(classes.tolist(), classes, strict=True)
+        ]
+        return np.array(weights, dtype=np.float64)
 
 
 def _decision(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -38,7 +38,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "n_iter_no_change": [Interval(Integral, 1, MOST, closed="both")],
     "tol": [Interval(Real, 0, None, closed="left")],
     "random_state": ["random_state"],
-    "n_jobs": [Interval(Integral, -MOST, MOST, closed="both"), None],
+    "n_jobs": [Integral, None],  # any integer but 0: see `threads.thread_count`
     "verbose": ["verbose"],
 }
 
@@ -97,7 +97,8 @@ DESCRIPTIONS = """\
         Seed. The same rows with the same ids, in any order and on any number of threads, give the
         same model, bit for bit.
     n_jobs : int or None, default=None
-        Threads. None and -1 mean all cores that this process may use; -2 leaves one free.
+        Threads. None and -1 mean all cores that this process may use; -2 leaves one free. More
+        than four threads for each core are taken as four. The result does not depend on it.
     verbose : int, default=0
         If not 0, a fit that takes long shows its progress on standard error."""
 

@@ -10,7 +10,7 @@ import datetime
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -33,6 +33,29 @@ class Forgotten:
             value = int(value)  # 1, 1.0 and True are one value
         text = json.dumps(encode(value, "a category"))
         return cls(hashlib.sha256(text.encode()).hexdigest())
+
+
+def forget_unheld(values: Iterable[Any], held: Iterable[Any]) -> list[Any]:
+    """Return values, of which those that are not held are forgotten.
+
+    One of a kind that `encode` does not take has no fingerprint, and stays.
+
+    Examples
+    --------
+    >>> forget_unheld(["Ulm", "Bonn"], held=[1, 0])  # doctest: +ELLIPSIS
+    ['Ulm', Forgotten(fingerprint='...')]
+    """
+    return [
+        value if is_held or isinstance(value, Forgotten) else _forgotten(value)
+        for value, is_held in zip(values, held, strict=False)
+    ]
+
+
+def _forgotten(value: Any) -> Any:
+    try:
+        return Forgotten.of(value)
+    except TypeError:
+        return value
 
 
 def encode(value: Any, what: str) -> Any:

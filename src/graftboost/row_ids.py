@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graftboost.wiping import Copies
+
 if TYPE_CHECKING:
     from graftboost._engine import Forest
 
@@ -42,14 +44,20 @@ def check_row_ids(
             f"Give smaller ones{or_else}."
         )
     ids = np.ascontiguousarray(ids, dtype=np.int64)
-    in_order = ids if (ids[1:] > ids[:-1]).all() else np.sort(ids)
-    twice = np.flatnonzero(in_order[1:] == in_order[:-1])
-    if len(twice):
-        raise ValueError(
-            f"{argument} holds {in_order[twice[0]]} more than once. An id names one row: make them "
-            f"unique{or_else}."
-        )
+    if not (ids[1:] > ids[:-1]).all():
+        _check_unique(ids, or_else, argument)
     return ids
+
+
+def _check_unique(ids: NDArray[np.int64], or_else: str, argument: str) -> None:
+    with Copies() as copies:
+        in_order = copies.add(np.sort(ids))
+        twice = np.flatnonzero(in_order[1:] == in_order[:-1])
+        if len(twice):
+            raise ValueError(
+                f"{argument} holds {in_order[twice[0]]} more than once. An id names one row: make "
+                f"them unique{or_else}."
+            )
 
 
 def check_length(values: NDArray[Any], n_rows: int, argument: str) -> None:
@@ -67,6 +75,13 @@ def ids_to_remove(forest: Forest, remove: ArrayLike | slice, argument: str) -> N
 
     `argument` is what errors call them.
     """
+    with Copies() as copies:
+        return _ids_to_remove(forest, remove, argument, copies)
+
+
+def _ids_to_remove(
+    forest: Forest, remove: ArrayLike | slice, argument: str, copies: Copies
+) -> NDArray[np.int64]:
     # `row_ids_` is made anew each time it is asked for: not where ids are all that is needed.
     if isinstance(remove, slice):
         if remove.step not in (None, 1):
@@ -80,22 +95,25 @@ def ids_to_remove(forest: Forest, remove: ArrayLike | slice, argument: str) -> N
                     f"{argument} is a slice with the end {end!r}, but ids are integers. "
                     "A slice of ids goes from one integer to another, or has an open end."
                 )
-        held = forest.row_ids
+        held = copies.add(forest.row_ids)
         chosen = np.ones(len(held), dtype=bool)
         if remove.start is not None:
             chosen &= held >= remove.start
         if remove.stop is not None:
             chosen &= held < remove.stop
-        return np.sort(held[chosen])
+        found: NDArray[np.int64] = held[chosen]
+        found.sort()
+        return found
     ids = np.atleast_1d(np.asarray(remove))
     if ids.dtype == bool:
-        held = forest.row_ids
+        held = copies.add(forest.row_ids)
         if ids.shape != held.shape:
             raise ValueError(
                 f"{argument} is a mask of shape {ids.shape}, but the model holds {len(held)} "
                 "rows. A mask has one value for each of row_ids_."
             )
-        return held[np.flatnonzero(ids)]
+        chosen_ids: NDArray[np.int64] = held[np.flatnonzero(ids)]
+        return chosen_ids
     if not ids.size:
         return NO_IDS
     checked = check_row_ids(ids, len(ids), or_else="", argument=argument)

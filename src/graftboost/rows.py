@@ -1,13 +1,11 @@
-"""What comes with the rows beside their features: targets, weights, ids, and which are held out.
+"""What comes with the rows beside their features: targets, and which rows are held out.
 
 Every check names the argument that it checks, so that an error tells the caller where to look.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from numbers import Real
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import narwhals as nw
@@ -15,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import assert_all_finite, check_array, check_random_state, column_or_1d
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from graftboost.row_ids import check_length
 from graftboost.sparse import AnyTable, same_form
+from graftboost.wiping import Copies
 
 # Integers that span fewer values than this are told apart by a table instead of by sorting.
 TABLE_SPAN = 1 << 16
@@ -30,19 +28,41 @@ HELD_OUT = 0x76616C6964  # "valid"
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as the engine takes them; `weight` None: each weighs one, `ids` None: from 0 on."""
+    """Rows as the engine takes them; `weight` None: each weighs one, `ids` None: from 0 on.
+
+    `copies` takes note of what is copied when rows are made from these.
+    """
 
     X: AnyTable
     y: NDArray[np.float64]
     weight: NDArray[np.float64] | None
     ids: NDArray[np.int64] | None = None
+    copies: Copies = field(default_factory=Copies)
 
     def weighed_by_class(self, class_weights: NDArray[np.float64] | None) -> Rows:
         """Return these rows with their weights multiplied by the weight of their class."""
         if class_weights is None:
             return self
-        weight = class_weights[self.y.astype(np.intp)]
-        return replace(self, weight=weight if self.weight is None else weight * self.weight)
+        weight = self.copies.add(class_weights[self.y.astype(np.intp)])
+        if self.weight is not None:
+            with np.errstate(over="ignore"):
+                weight *= self.weight
+            if not np.isfinite(weight).all():
+                raise ValueError(
+                    "sample_weight times class_weight exceeds the largest float64. Only the ratios "
+                    "of weights matter: divide sample_weight by a large number."
+                )
+        return replace(self, weight=weight)
+
+    def with_weights_near_one(self) -> Rows:
+        """Return these rows with the largest weight between a half and one.
+
+        For an average, in which only ratios count: a power of two changes no ratio.
+        """
+        if self.weight is None:
+            return self
+        exponent = np.frexp(self.weight.max())[1]
+        return replace(self, weight=self.copies.add(np.ldexp(self.weight, -exponent)))
 
     def hold_out(self, fraction: float, seed: int) -> tuple[Rows, Rows]:
         """Return the rows to train on and the rows to validate on."""
@@ -55,9 +75,16 @@ class Rows:
         return self if self.weight is None or self.weight.all() else self._select(self.weight > 0)
 
     def _select(self, mask: NDArray[np.bool_]) -> Rows:
-        weight = None if self.weight is None else self.weight[mask]
-        ids = None if self.ids is None else self.ids[mask]
-        return Rows(self.X[mask], self.y[mask], weight, ids)
+        def chosen(table: Any) -> Any:
+            return None if table is None else self.copies.add(table[mask])
+
+        return replace(
+            self,
+            X=chosen(self.X),
+            y=chosen(self.y),
+            weight=chosen(self.weight),
+            ids=chosen(self.ids),
+        )
 
 
 def share_form(first: Rows, second: Rows) -> tuple[Rows, Rows]:
@@ -75,9 +102,9 @@ def check_target(y: Any, n_rows: int, argument: str = "y") -> NDArray[np.float64
         if "could not convert" not in str(error):
             raise
         raise ValueError(
-            f"{argument} holds text ({error}), but a regression's target is a number. Convert it "
-            "first, or use a classifier."
-        ) from error
+            f"{argument} holds text that is no number, but a regression's target is one. Convert "
+            "it first, or use a classifier."
+        ) from None
     y = column_or_1d(y, warn=True)
     check_length(y, n_rows, argument)
     return np.ascontiguousarray(y)
@@ -140,9 +167,10 @@ def check_added_labels(
         try:
             everyone = sorted([*classes.tolist(), *unseen])
         except TypeError:
+            kinds = [type(label).__name__ for label in (next(iter(unseen)), *classes.tolist())]
             raise ValueError(
-                f"y holds the class {min(unseen, key=repr)!r}, which cannot be ordered beside "
-                f"the classes of the model, {classes.tolist()[:5]}. Give labels of the same kind."
+                f"y holds a class of type {kinds[0]}, which cannot be ordered beside the classes "
+                f"of the model, of type {kinds[1]}. Give labels of the same kind."
             ) from None
         kind = object if classes.dtype == object else np.result_type(classes, labels)
         known, classes = classes, np.array(everyone, dtype=kind)
@@ -155,16 +183,38 @@ def check_added_labels(
     return codes, relabel, classes
 
 
-def check_all_classes(
-    codes: NDArray[np.float64], classes: NDArray[Any], weight: NDArray[np.float64] | None
+def check_enough_to_train(
+    rows: Rows, validation: Rows | None, classes: NDArray[Any] | None, validation_fraction: float
 ) -> None:
-    """Raise if a class has no row left that counts."""
-    weights = np.bincount(codes.astype(np.intp), weight, minlength=len(classes))
-    if not weights.all():
+    """Raise if no row that counts is left to train on, or to validate on.
+
+    Every class needs a row too, of whatever weight. A class whose rows all weigh zero is one that
+    the model knows and considers improbable, as after a bootstrap that drew none of them.
+    """
+    remedy = "Lower validation_fraction, pass more rows, or pass X_val and y_val."
+    if not len(rows.y):
         raise ValueError(
-            f"The class {classes.tolist()[np.argmin(weights)]!r} of y has no row with a positive "
-            "sample_weight left to train on. Leave its rows out, or give one of them weight; "
-            "with early_stopping, lower validation_fraction or pass X_val and y_val."
+            f"X has {len(validation.y) if validation else 0} sample(s), of which "
+            f"validation_fraction={validation_fraction} leaves none to train on. {remedy}"
+        )
+    if rows.weight is not None and not rows.weight.any():
+        raise ValueError(
+            "No row has a positive weight (sample_weight, times class_weight where that is given), "
+            "which leaves nothing to train on. Give at least one row a positive weight; with "
+            "early_stopping, one that is not held out."
+        )
+    if validation is not None and validation.weight is not None and not validation.weight.any():
+        raise ValueError(
+            "No row held out for validation has a positive weight (sample_weight, times "
+            "class_weight where that is given). Raise validation_fraction, or pass X_val and y_val."
+        )
+    if classes is None:
+        return
+    counts = np.bincount(rows.y.astype(np.intp), minlength=len(classes))
+    if not counts.all():
+        raise ValueError(
+            f"All rows of the class {classes.tolist()[np.argmin(counts)]!r} of y are held out for "
+            f"validation, which leaves none to train on. {remedy}"
         )
 
 
@@ -209,57 +259,6 @@ def _code_strings(values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[An
     index = {value: float(code) for code, value in enumerate(sorted(distinct))}
     codes = np.fromiter(map(index.__getitem__, strings), np.float64, len(strings))
     return codes, np.array(list(index), dtype=object)
-
-
-def check_weight(
-    sample_weight: Any,
-    n_rows: int,
-    argument: str = "sample_weight",
-    *,
-    all_may_be_zero: bool = False,
-) -> NDArray[np.float64] | None:
-    """Return the rows' weights, or None where every row weighs one."""
-    if sample_weight is None:
-        return None
-    if isinstance(sample_weight, Real):
-        sample_weight = np.full(n_rows, sample_weight)
-    weight = check_array(
-        sample_weight, ensure_2d=False, dtype=np.float64, order="C", input_name=argument
-    )
-    if weight.ndim != 1:
-        raise ValueError(
-            f"{argument} has shape {weight.shape}, but one number a row is expected: "
-            f"shape ({n_rows},). Sample weights must be 1D."
-        )
-    check_length(weight, n_rows, argument)
-    if (weight < 0).any():
-        row = int(np.argmin(weight))
-        raise ValueError(
-            f"{argument} is negative ({weight[row]:g} in row {row}). Weights say how often a row "
-            "counts: give zero or more."
-        )
-    if not all_may_be_zero and not weight.any():
-        raise ValueError(
-            f"{argument} is zero for every row, which leaves nothing to train on. "
-            "Give at least one row a positive weight."
-        )
-    return None if (weight == 1).all() else weight
-
-
-def weigh_classes(
-    class_weight: Mapping[Any, float] | str | None,
-    classes: NDArray[Any],
-    codes: NDArray[np.float64],
-) -> NDArray[np.float64] | None:
-    """Return the weight of each class, or None where every class weighs one.
-
-    ``"balanced"`` gives all classes of `codes` the same sum of weights, as in scikit-learn.
-    """
-    if class_weight is None:
-        return None
-    labels = classes[codes.astype(np.intp)] if class_weight == "balanced" else classes
-    weights = compute_class_weight(class_weight, classes=classes, y=labels)
-    return check_weight(weights, len(classes), "class_weight")
 
 
 def held_out(ids: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.bool_]:

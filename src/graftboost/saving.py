@@ -20,7 +20,7 @@ from graftboost import container
 from graftboost._engine import Forest
 from graftboost._version import __version__
 from graftboost.container import Arrays, Container, Pieces
-from graftboost.plain import Forgotten, decode, encode
+from graftboost.plain import decode, encode, forget_unheld
 
 KIND = "model"
 ESTIMATORS = ("GraftBoostClassifier", "GraftBoostRegressor")
@@ -116,7 +116,7 @@ def _encode_categories(values: list[Any], feature: int) -> list[Any]:
     for value in values:
         if isinstance(value, list | tuple | Mapping | np.ndarray):
             raise TypeError(
-                f"{what} holds {value!r}, a {type(value).__name__}, which a file cannot hold. "
+                f"{what} hold a value of type {type(value).__name__}, which a file cannot hold. "
                 "Use numbers, text or dates, or keep the model with pickle."
             )
     return [encode(value, what) for value in values]
@@ -126,14 +126,10 @@ def _categories_held(saved: Saved) -> dict[int, list[Any]]:
     """Return the categories; of those that no row has any more, only what tells them again."""
     if not saved.forest.updatable:
         return saved.categories
-    kept = {}
-    for feature, values in saved.categories.items():
-        held = saved.forest.held_codes(feature)[1:]
-        kept[feature] = [
-            value if is_held or isinstance(value, Forgotten) else Forgotten.of(value)
-            for value, is_held in zip(values, held, strict=False)
-        ]
-    return kept
+    return {
+        feature: forget_unheld(values, saved.forest.held_codes(feature)[1:])
+        for feature, values in saved.categories.items()
+    }
 
 
 def restore(found: Container, *, trusted: bool = False) -> Saved:
@@ -270,8 +266,7 @@ def _is_state(name: str) -> bool:
 
 
 def pack_forest(forest: Forest) -> bytes:
-    """Return a forest as the bytes of a file; somebody may be updating it."""
-    forest = copy.deepcopy(forest)
+    """Return a forest, which nobody may be updating, as the bytes of a file."""
     summary, arrays = forest_contents(forest, state=forest.updatable, room=False)
     return container.dumps({"kind": "forest", "forest": summary}, arrays)
 
@@ -281,8 +276,8 @@ def unpack_forest(data: bytes) -> Forest:
     return restore_forest(container.loads(data, "the pickled model"), trusted=False)
 
 
-# Wherever a forest is pickled, an estimator's or a copy's for another process, it goes this way.
-copyreg.pickle(Forest, lambda forest: (unpack_forest, (pack_forest(forest),)))
+# A forest by itself is pickled this way too. Somebody may be updating it, so it is copied first.
+copyreg.pickle(Forest, lambda forest: (unpack_forest, (pack_forest(copy.deepcopy(forest)),)))
 
 
 def save(

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from numbers import Integral
+from typing import Any
+
+# More threads than this for each core only wait for one another.
+THREADS_PER_CORE = 4
 
 
-def thread_count(n_jobs: int | None) -> int:
+def thread_count(n_jobs: Any) -> int:
     """Return the number of threads that `n_jobs` asks for.
 
     Parameters
@@ -15,7 +20,8 @@ def thread_count(n_jobs: int | None) -> int:
         ``None`` and -1 mean every core this process may use: its CPU affinity, the quota of its
         container, and ``OMP_NUM_THREADS`` where that is set. Joblib's worker processes set it, so
         models fitted side by side share the cores instead of fighting for them. -2 leaves one core
-        free, and so on. A positive number is taken at its word.
+        free, and so on, down to a single thread. A positive number is the number of threads, up to
+        four for each core of the machine; a larger one means that many.
 
     Returns
     -------
@@ -26,17 +32,27 @@ def thread_count(n_jobs: int | None) -> int:
     --------
     >>> thread_count(3)
     3
+    >>> thread_count(10**9) == thread_count(10**12)
+    True
     >>> thread_count(None) == thread_count(-1)
     True
     """
+    if n_jobs is None:
+        return _cores()
+    if not isinstance(n_jobs, Integral):
+        raise TypeError(
+            f"n_jobs is {n_jobs!r}, of type {type(n_jobs).__name__}, but a number of threads is an "
+            "integer. Give a positive number, or -1 or None for all cores."
+        )
     if n_jobs == 0:
         raise ValueError(
             "n_jobs is 0, but a call needs at least one thread. "
             "Give a positive number, or -1 or None for all cores."
         )
-    if n_jobs is not None and n_jobs > 0:
-        return n_jobs
-    return max(1, _cores() + 1 + (-1 if n_jobs is None else n_jobs))
+    asked = int(n_jobs)
+    if asked > 0:
+        return min(asked, THREADS_PER_CORE * _cores_at_start())
+    return max(1, _cores() + 1 + asked)
 
 
 def _cores() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -21,8 +22,10 @@ from graftboost.memory import stats_bytes
 from graftboost.parameters import CONSTRAINTS
 from graftboost.report import UpdateReport
 from graftboost.row_ids import LARGEST_ID, NO_IDS, check_row_ids, ids_to_remove
-from graftboost.rows import Rows, check_weight
+from graftboost.rows import Rows
 from graftboost.threads import thread_count
+from graftboost.weights import check_weight
+from graftboost.wiping import Copies, largest
 
 if TYPE_CHECKING:
     from graftboost._engine import Forest
@@ -35,6 +38,11 @@ def _is_to_be_updatable(model: Updatable) -> bool:
     if not model.updatable:
         raise AttributeError("partial_fit needs a model with updatable=True.")
     return True
+
+
+def _holds(forest: Forest, row_id: int) -> bool:
+    with Copies() as copies:
+        return bool((copies.add(forest.row_ids) == row_id).any())
 
 
 class Turn:
@@ -62,10 +70,10 @@ os.register_at_fork(after_in_child=_free_turns)
 class Updatable(ABC):
     """The methods that change which rows a fitted model holds.
 
-    A call that raises has changed nothing: all that can be wrong is found before the engine starts.
-    Only Ctrl-C may be raised later, when the engine returns, so nothing is left to do by then:
-    `_next_id` is moved on and `_classes` written before. The latter has the classes for each number
-    of them, and is read by how many the engine has.
+    A call that raises has changed nothing, except that Ctrl-C may arrive just after the engine has
+    done all of the update. Nothing is left to do by then: `_next_id` is advanced and `_classes`
+    written before the engine is called, and taken back if the engine has not done the update.
+    `_classes` has the classes for each number of them, and is read by how many the engine has.
     """
 
     _forest: Forest
@@ -98,7 +106,7 @@ class Updatable(ABC):
         y : array-like of shape (n_rows,)
             Targets. Classes that the model does not know yet make it grow.
         sample_weight : array-like of shape (n_rows,), default=None
-            How often each row counts.
+            Weight of each row, on the scale of the weights in `fit`; one, if not given.
         row_ids : array-like of int of shape (n_rows,), default=None
             An id for each row, which no other row that the model holds has. Without, ids go on
             from the largest one ever used.
@@ -188,8 +196,8 @@ class Updatable(ABC):
         """Update; `argument` is what the caller calls the rows to remove."""
         start = time.perf_counter()
         self._check_updatable()
-        with self._turn.lock:
-            change = self._read_change(X, y, sample_weight, row_ids, remove, argument)
+        with self._turn.lock, Copies() as copies:
+            change = self._read_change(X, y, sample_weight, row_ids, remove, argument, copies)
             report = self._apply(change, argument, start)
         return report  # noqa: RET504 - not inside: whenever Ctrl-C comes, the lock is let go of
 
@@ -201,33 +209,56 @@ class Updatable(ABC):
         row_ids: ArrayLike | None,
         remove: ArrayLike | slice | None,
         argument: str,
+        copies: Copies | None = None,
     ) -> Change:
-        """Check what a caller wants done, and make it ready for the engine."""
+        """Check what a caller wants done, and make it ready for the engine.
+
+        `copies` takes note of arrays in the change that nobody else holds.
+        """
         validate_parameter_constraints(
             {name: CONSTRAINTS[name] for name in UPDATE_PARAMETERS},
             {name: getattr(self, name) for name in UPDATE_PARAMETERS},
             caller_name=type(self).__name__,
         )
         removed = NO_IDS if remove is None else ids_to_remove(self._forest, remove, argument)
-        added, relabel, classes = self._rows_to_add(X, y, sample_weight, row_ids)
+        added, relabel, classes = self._rows_to_add(
+            X, y, sample_weight, row_ids, Copies() if copies is None else copies
+        )
         rule = Rule.of(self.tolerance_rule, self.tolerance, self.split_sample, self.max_bins)
         return Change(rule, removed, added, classes, relabel)
 
     def _apply(self, change: Change, argument: str, start: float) -> UpdateReport:
         """Call the engine, with all written down that follows from its success."""
+        forest, n_threads = self._forest, thread_count(self.n_jobs)
         next_id = self._next_id
-        if change.added is not None:
-            self._next_id = max(next_id, int(change.added.ids.max()) + 1)
-        if change.classes is not None:
-            self._classes[len(change.classes)] = change.classes
-        self._forest.stats_memory = stats_bytes(self.stats_memory)
+        last_id = next_id - 1 if change.added is None else largest(change.added.ids)
+        classes = {} if change.classes is None else {len(change.classes): change.classes}
+        unseen = classes.keys() - getattr(self, "_classes", {}).keys()
+        forest.stats_memory = stats_bytes(self.stats_memory)
         try:
-            return change.apply(
-                self._forest, thread_count(self.n_jobs), argument=argument, start=start
-            )
-        except Exception:
-            self._next_id = next_id
+            self._next_id = max(next_id, last_id + 1)
+            if unseen:
+                self._classes.update(classes)
+            report = change.apply(forest, n_threads, argument=argument, start=start)
+        except BaseException:
+            # Ctrl-C comes before the engine has done its work, or after: the engine tells which.
+            for number in unseen - {max(2, forest.trees_per_iteration)}:
+                self._classes.pop(number, None)
+            if last_id >= next_id and not _holds(forest, last_id):
+                self._next_id = next_id
             raise
+        if report.strategy == "refit" and len(change.removed):
+            self._forget_categories()
+        return report
+
+    def _forget_categories(self) -> None:
+        """Keep no more than a fingerprint of each category that no row has any more.
+
+        This walks over all rows, so it is done where the engine has done so too, and before the
+        model is stored. The update itself has succeeded by now, and is not to fail here.
+        """
+        with contextlib.suppress(MemoryError):
+            self._columns = self._columns.held_by(self._forest)
 
     def _check_updatable(self) -> None:
         check_is_fitted(self)
@@ -279,6 +310,7 @@ class Updatable(ABC):
         with self._turn.lock:
             self._forest.stats_memory = stats_bytes(self.stats_memory)
             self._forest.refit(thread_count(self.n_jobs))
+            self._forget_categories()
         return self
 
     def refresh(self) -> Self:
@@ -336,7 +368,12 @@ class Updatable(ABC):
         return ids_to_remove(self._forest, remove, argument)
 
     def _rows_to_add(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, row_ids: ArrayLike | None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        row_ids: ArrayLike | None,
+        copies: Copies,
     ) -> tuple[AddedRows | None, list[int], NDArray[Any] | None]:
         """Return the rows, the new code of each old class, and the classes there are then."""
         classes = getattr(self, "classes_", None)
@@ -363,7 +400,7 @@ class Updatable(ABC):
                 )
             ids = np.arange(self._next_id, self._next_id + table.n_rows, dtype=np.int64)
         weight = check_weight(sample_weight, table.n_rows, all_may_be_zero=True)
-        rows = Rows(self._columns.encode(table), target, weight, ids)
+        rows = Rows(self._columns.encode(table, copies), target, weight, ids, copies)
         rows = rows.weighed_by_class(self._added_class_weights(classes))
         return AddedRows(rows.X, rows.y, rows.weight, ids), relabel, classes
 

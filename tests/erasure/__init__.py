@@ -1,0 +1,14 @@
+"""What is left of removed rows in the memory of the process: nothing."""
+
+import os
+import sys
+
+import pytest
+
+# Comparisons that stand outside of the tests tell as much as those in them when they fail.
+pytest.register_assert_rewrite(f"{__name__}.planting")
+
+needs_memory_scan = [
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+    pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="maps all there is"),
+]

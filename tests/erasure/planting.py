@@ -1,0 +1,199 @@
+"""Models with one row that can be recognised by all that is kept of it, and ways to remove it."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from graftboost import GraftBoostClassifier, GraftBoostRegressor
+
+from .memory_scan import Secret, count_in_memory
+
+N_ROWS, N_FEATURES = 1_500, 12
+N_COLUMNS, N_FREQUENT = 200_000, 300  # of a sparse table
+KINDS = ["regression", "three classes", "sparse"]  # the last is a regression too
+
+
+@dataclass
+class Rows:
+    """What a caller passes to the model, one row of which is planted.
+
+    `secrets` are the id, weight and so on of that row. Nothing else in this process has them, but
+    for the arrays here.
+    """
+
+    kind: str
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray
+    ids: np.ndarray
+    planted: int
+    secrets: dict[str, Secret] = field(default_factory=dict)
+
+    def wipe(self) -> None:
+        """Overwrite the caller's arrays."""
+        for array in (self.y, self.weight, self.ids):
+            array[:] = 0
+        for array in [self.X] if self.kind != "sparse" else [self.X.data, self.X.indices]:
+            array[:] = 0
+
+
+def make_rows(kind: str, n_rows: int, planted: int | None, seed: int) -> Rows:
+    """Make rows; with `planted` None, none of them is to be recognised."""
+    rng = np.random.default_rng(seed)
+    ids = np.arange(n_rows) + n_rows * seed
+    weight = 0.5 + rng.random(n_rows)
+    if kind == "sparse":
+        X = _sparse_table(rng, n_rows)
+        signal = np.asarray(X[:, :20].sum(axis=1)).ravel()
+    else:
+        X = rng.normal(size=(n_rows, N_FEATURES))
+        signal = X[:, 0] + X[:, 1]
+    y = signal + rng.normal(scale=0.3, size=n_rows)
+    if kind == "three classes":
+        y = np.digitize(y, np.quantile(y, [0.4, 0.8])).astype(np.float64)
+    rows = Rows(kind, X, y, weight, ids, planted or 0)
+    if planted is not None:
+        _plant(rows, planted)
+    return rows
+
+
+def _sparse_table(rng: np.random.Generator, n_rows: int) -> Any:
+    """Ten frequent columns in each row; the last cell of a row is left for a rare column."""
+    columns = np.sort(rng.permuted(np.tile(np.arange(N_FREQUENT), (n_rows, 1)), axis=1)[:, :10])
+    cells = np.hstack([columns, N_FREQUENT + rng.integers(0, 1000, size=(n_rows, 1))])
+    values = rng.normal(size=(n_rows, 11)).ravel()
+    begin = 11 * np.arange(n_rows + 1, dtype=np.int32)
+    shape = (n_rows, N_COLUMNS)
+    return scipy.sparse.csr_array((values, cells.astype(np.int32).ravel(), begin), shape=shape)
+
+
+def _plant(rows: Rows, planted: int) -> None:
+    """Write values into a row that are like those of others, but that no other row has."""
+    place = slice(planted, planted + 1)
+    drawn = [("id", rows.ids, 0x0123), ("weight", rows.weight, 0x3FF1)]
+    # Targets that are larger than the model expects, so that gradients are long negative numbers.
+    if rows.kind == "three classes":
+        rows.y[place] = 2.0
+        rows.X[place] = -np.abs(rows.X[place])
+    else:
+        drawn.append(("target", rows.y, 0x4021))
+    for name, values, high in drawn:
+        rows.secrets[name] = Secret.draw(8, high)
+        rows.secrets[name].write(values[place])
+    if rows.kind == "sparse":
+        rare = Secret.draw(4, 0x0002)  # from column 2 * 65,536 on
+        rare.write(rows.X.indices[11 * planted + 10 : 11 * planted + 11])
+        for code in (1, 2, 3):
+            rows.secrets[f"rare cell with code {code}"] = rare.derive(2, 1 << 31 | code)
+
+
+def new_model(kind: str, **parameters: Any) -> Any:
+    settings = {"n_estimators": 4, "max_leaf_nodes": 8, "n_jobs": 1, **parameters}
+    Estimator = GraftBoostClassifier if kind == "three classes" else GraftBoostRegressor
+    return Estimator(**settings)
+
+
+@dataclass
+class Planted:
+    """A model that holds a planted row, all other copies of which are overwritten."""
+
+    kind: str
+    model: Any
+    secrets: dict[str, Secret]
+    file: Path | None = None  # that the model works on
+
+    def note_what_the_engine_made(self) -> None:
+        """Add to the secrets what the engine holds of the row in its own form."""
+        parts = {name: pieces for name, _, pieces in self.model._forest.parts(True, False)}
+        [ids], [weights], [cells] = parts["row_ids"], parts["row_weight"], parts["row_cells"]
+        slot = self.secrets["id"].find(ids)
+        place = slice(slot, slot + 1)
+        self.secrets["integer weight"] = Secret.hide(weights[place])
+        if self.kind != "sparse":
+            self.secrets["codes"] = Secret.hide(cells.reshape(len(ids), -1)[slot], step=1)
+        for tree, recorded in enumerate(parts["tree_recorded"]):
+            # Not a number of Python's: that would be a copy.
+            is_unique = np.count_nonzero(recorded == recorded[place]) == 1
+            if is_unique and bool((recorded[place] < -(1 << 16)).all()):
+                self.secrets[f"gradient in tree {tree}"] = Secret.hide(recorded[place])
+
+    def remove(self, n_others: int) -> Any:
+        """Remove the row, and others with it; returns the report, without the ids."""
+        gone = np.zeros(1 + n_others, dtype=np.int64)
+        gone[1:] = self.some_ids(n_others)
+        self.secrets["id"].write(gone[:1])
+        report = self.model.remove(gone)
+        strategy = report.strategy
+        gone[:] = 0
+        del report
+        return strategy
+
+    def some_ids(self, n: int) -> np.ndarray:
+        """Ids of rows that are not planted."""
+        ids = self.model.row_ids_
+        found = ids[ids < 1 << 32][:n].copy()
+        ids[:] = 0
+        return found
+
+    def count(self) -> dict[str, int]:
+        gc.collect()
+        return count_in_memory(self.secrets, self.file)
+
+    def missing(self) -> list[str]:
+        """Secrets that are not found: before a removal, there should be none."""
+        cells = {name for name in self.secrets if "rare cell" in name}
+        found = self.count()
+        missing = [name for name, n in found.items() if n == 0 and name not in cells]
+        if cells and not any(found[name] for name in cells):  # it has one of the codes
+            missing.append("rare cell")
+        return missing
+
+    def left(self) -> dict[str, int]:
+        """Secrets that are found, and how often: after a removal, there should be none."""
+        return {name: n for name, n in self.count().items() if n}
+
+
+def plant_at_fit(kind: str, planted: int = 700, **parameters: Any) -> Planted:
+    rows = make_rows(kind, N_ROWS, planted, seed=1)
+    model = new_model(kind, **parameters).fit(rows.X, rows.y, rows.weight, row_ids=rows.ids)
+    return _planted(rows, model)
+
+
+def plant_later(kind: str, n_rows: int = N_ROWS, n_added: int = 5, **parameters: Any) -> Planted:
+    others, rows = make_rows(kind, n_rows, None, seed=1), make_rows(kind, n_added, 2, seed=1_000)
+    model = new_model(kind, **parameters)
+    model.fit(others.X, others.y, others.weight, row_ids=others.ids)
+    model.add(rows.X, rows.y, rows.weight, row_ids=rows.ids)
+    return _planted(rows, model)
+
+
+def _planted(rows: Rows, model: Any) -> Planted:
+    rows.wipe()
+    planted = Planted(rows.kind, model, rows.secrets)
+    planted.note_what_the_engine_made()
+    return planted
+
+
+def assert_erased(make: Callable[[], Planted], remove: Callable[[Planted], Any]) -> None:
+    """Check that a removal leaves nothing of the planted row in memory, which first was there.
+
+    A secret of four bytes may be in memory by chance. What an engine leaves behind it leaves behind
+    each time, so a removal that left nothing but such secrets is tried again with other ones.
+    """
+    for _ in range(3):
+        planted = make()
+        assert planted.missing() == []
+        assert any("gradient" in name for name in planted.secrets)
+        remove(planted)
+        left = planted.left()
+        planted.model.check_state()
+        if not all(planted.secrets[name].is_short for name in left) or not left:
+            break
+    assert left == {}

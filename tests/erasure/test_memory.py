@@ -1,0 +1,173 @@
+"""Removed rows are overwritten wherever they were, however they came and left."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graftboost
+
+from . import needs_memory_scan
+from .planting import (
+    KINDS,
+    N_ROWS,
+    Planted,
+    assert_erased,
+    make_rows,
+    plant_at_fit,
+    plant_later,
+)
+
+pytestmark = needs_memory_scan
+
+MANY = N_ROWS * 6 // 10
+
+
+def remove_one(planted: Planted) -> None:
+    planted.remove(0)
+
+
+def remove_many_in_place(planted: Planted) -> None:
+    planted.model.set_params(tolerance=np.inf)
+    assert planted.remove(MANY) == "in-place"
+
+
+def remove_many_by_refit(planted: Planted) -> None:
+    planted.model.set_params(tolerance=1.2)
+    assert planted.remove(MANY) == "refit"
+
+
+REMOVALS = {
+    "one": remove_one,
+    "many in place": remove_many_in_place,
+    "many by refit": remove_many_by_refit,
+}
+
+
+@pytest.fixture(params=REMOVALS)
+def remove(request: Any) -> Any:
+    return REMOVALS[request.param]
+
+
+# --- how the row came -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_of_fit(kind: str, remove: Any) -> None:
+    assert_erased(lambda: plant_at_fit(kind), remove)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("planted", [0, N_ROWS - 1])
+def test_the_first_and_the_last_row_of_fit(kind: str, planted: int) -> None:
+    assert_erased(lambda: plant_at_fit(kind, planted), remove_one)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_that_was_added(kind: str, remove: Any) -> None:
+    assert_erased(lambda: plant_later(kind), remove)
+
+
+@pytest.mark.parametrize("kind", ["regression", "sparse"])
+@pytest.mark.parametrize("n_rows", [60, 2_000])
+def test_a_row_that_came_with_many(kind: str, n_rows: int) -> None:
+    """Arrays grow when rows are added, and what they leave behind is overwritten too."""
+    assert_erased(lambda: plant_later(kind, n_rows, n_added=900, tolerance=np.inf), remove_one)
+
+
+@pytest.mark.parametrize("kind", ["regression", "sparse"])
+def test_a_row_of_fit_with_rows_held_out(kind: str) -> None:
+    """Also where the model was fitted on a selection of the caller's rows."""
+    assert_erased(lambda: plant_at_fit(kind, early_stopping=True, planted=701), remove_one)
+
+
+@pytest.mark.parametrize("kind", ["regression", "sparse"])
+def test_a_row_in_a_model_that_keeps_few_histograms(kind: str, remove: Any) -> None:
+    assert_erased(lambda: plant_at_fit(kind, stats_memory=0), remove)
+
+
+# --- what happened since --------------------------------------------------------------------------
+
+
+def copy_and_drop(planted: Planted) -> None:
+    other = copy.deepcopy(planted.model)
+    other.remove(planted.some_ids(3))
+    del other
+
+
+def work_on_a_copy(planted: Planted) -> None:
+    planted.model = copy.copy(planted.model)
+
+
+def remove_others(planted: Planted) -> None:
+    """So many that what the others leave is moved together."""
+    planted.model.remove(planted.some_ids(MANY))
+
+
+def add_others(planted: Planted) -> None:
+    rows = make_rows(planted.kind, 300, None, seed=50)
+    planted.model.add(rows.X, rows.y, rows.weight, row_ids=rows.ids)
+
+
+def fail_to_add_others(planted: Planted) -> None:
+    rows = make_rows(planted.kind, 5, None, seed=50)
+    rows.ids[2] = planted.some_ids(1)[0]
+    with pytest.raises(ValueError, match="already holds"):
+        planted.model.add(rows.X, rows.y, rows.weight, row_ids=rows.ids)
+
+
+EVENTS = {
+    "copy and drop": copy_and_drop,
+    "work on a copy": work_on_a_copy,
+    "remove others": remove_others,
+    "add others": add_others,
+    "fail to add others": fail_to_add_others,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("happen", EVENTS.values(), ids=EVENTS)
+def test_a_row_that_was_there_when_something_happened(kind: str, happen: Any) -> None:
+    def remove(planted: Planted) -> None:
+        happen(planted)
+        planted.remove(0)
+
+    assert_erased(lambda: plant_later(kind, tolerance=np.inf), remove)
+
+
+@pytest.mark.parametrize("kind", ["regression", "sparse"])
+@pytest.mark.parametrize("train", ["refit", "refresh"])
+@pytest.mark.parametrize("first", ["remove", "train"])
+def test_gradients_of_before_and_after_a_training(kind: str, train: str, first: str) -> None:
+    """Those that the row recorded before are no longer anywhere, and neither are the later ones."""
+
+    def remove(planted: Planted) -> None:
+        if first == "remove":
+            planted.remove(0)
+            getattr(planted.model, train)()
+            return
+        getattr(planted.model, train)()
+        earlier = {f"{name} before": secret for name, secret in planted.secrets.items()}
+        planted.note_what_the_engine_made()
+        planted.secrets.update(earlier)
+        planted.remove(0)
+
+    assert_erased(lambda: plant_at_fit(kind), remove)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_of_a_model_that_was_loaded(kind: str, remove: Any, tmp_path: Path) -> None:
+    """A model works on the pages of its file, which it changes in memory only."""
+
+    def load() -> Planted:
+        planted = plant_at_fit(kind)
+        planted.file = tmp_path / "model"
+        planted.model.save(planted.file)
+        planted.model = graftboost.load(planted.file)
+        return planted
+
+    assert_erased(load, remove)
