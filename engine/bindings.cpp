@@ -276,6 +276,7 @@ void look_first(const gb::Forest& forest) {
   std::lock_guard lock(forest.look_lock);
   if (!forest.unseen) return;
   forest.first_look();
+  forest.first_look = {};  // lets go of the file, which rows may be removed from
   forest.unseen = false;
 }
 

@@ -159,7 +159,7 @@ class Forest {
   // is called, by one thread at a time, and throws if they are not sound.
   mutable std::atomic<bool> unseen = false;
   mutable ForkSafeLock look_lock;
-  std::function<void()> first_look;
+  mutable std::function<void()> first_look;
   // To be called at the end of a change, with the lock held.
   void forget_snapshot() noexcept;
 

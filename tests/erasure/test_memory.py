@@ -168,6 +168,7 @@ def test_a_row_of_a_model_that_was_loaded(kind: str, remove: Any, tmp_path: Path
         planted.file = tmp_path / "model"
         planted.model.save(planted.file)
         planted.model = graftboost.load(planted.file)
+        planted.model.check_state()  # reads every page
         return planted
 
     assert_erased(load, remove)
