@@ -257,7 +257,6 @@ def write_again(path: Path, begin: int, end: int) -> None:
         flush(number)
     finally:
         os.close(number)
-    flush_directory(path.parent)
 
 
 def read(number: int, begin: int, end: int) -> bytes:

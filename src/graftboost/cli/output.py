@@ -6,8 +6,10 @@ import contextlib
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
+
+from graftboost.printable import printable
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -27,16 +29,54 @@ class Output:
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
 
-    def result(self, content: Mapping[str, Any] | Sequence[Any], text: str | None = None) -> None:
+    def result(self, content: Mapping[str, Any], text: str | None = None) -> None:
         """Print a result: JSON for machines, and for people what `text` says, or its entries."""
         if self.as_json:
-            print(json.dumps(content, indent=1, default=str))
+            print(_as_json(content))
         elif text is not None:
-            print(text)
-        elif isinstance(content, Mapping):
+            print(_shown(text))
+        else:
             width = max((len(name) for name in content), default=0)
             for name, value in content.items():
                 print(f"{name.replace('_', ' '):<{width}}  {_written(value)}")
+
+    def table(
+        self,
+        heads: Sequence[str],
+        rows: Callable[[], Iterable[tuple[Mapping[str, Any], Sequence[Any]]]],
+    ) -> None:
+        """Print a table of any length: it is never held as a whole.
+
+        Parameters
+        ----------
+        heads : sequence of str
+            What stands above the columns.
+        rows : callable
+            Returns the rows from the first on, each for machines and for people. It is called
+            twice for people: the first time, to see how wide the columns are.
+        """
+        if self.as_json:
+            print("[", end="")
+            for place, (content, _) in enumerate(rows()):
+                print("," if place else "", _as_json(content), sep="\n", end="")
+            print("\n]")
+            return
+        widths, numeric = [len(head) for head in heads], [True] * len(heads)
+        for _, cells in rows():
+            for i, cell in enumerate(cells):
+                widths[i] = max(widths[i], len(_written(cell)))
+                numeric[i] &= isinstance(cell, int | float)
+
+        def line(cells: Iterable[Any]) -> str:
+            aligned = (
+                cell.rjust(width) if right else cell.ljust(width)
+                for cell, width, right in zip(map(_written, cells), widths, numeric, strict=True)
+            )
+            return "  ".join(aligned).rstrip()
+
+        print(line(heads))
+        for _, cells in rows():
+            print(line(cells))
 
     @property
     def is_watched(self) -> bool:
@@ -55,23 +95,14 @@ class Output:
             yield
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Lay out a table in plain text, numbers to the right."""
-    cells = [[_written(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-    numeric = [
-        all(isinstance(row[i], int | float) for row in rows) if rows else False
-        for i in range(len(heads))
-    ]
+def _as_json(content: Any) -> str:
+    # JSON escapes all but ASCII here, and of ASCII's controls all but this one.
+    return json.dumps(content, indent=1, default=str).replace("\x7f", "\\u007f")
 
-    def line(row: Sequence[str]) -> str:
-        aligned = (
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        )
-        return "  ".join(aligned).rstrip()
 
-    return "\n".join([line(heads), *map(line, cells)])
+def _shown(text: str) -> str:
+    """Return lines that a terminal shows as they are."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def _written(value: Any) -> str:
@@ -80,8 +111,8 @@ def _written(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list | tuple):
-        return ", ".join(map(str, value)) or "none"
-    return "none" if value is None else str(value)
+        return ", ".join(map(printable, value)) or "none"
+    return "none" if value is None else printable(value)
 
 
 def failing_clearly(command: Command) -> Command:
@@ -111,5 +142,6 @@ def _fail(error: Exception) -> NoReturn:
     if not isinstance(error, expected):
         raise error
     message = error.args[0] if isinstance(error, KeyError) and error.args else error
-    print(f"graftboost: {message}", file=sys.stderr)
+    # Further lines are set off, so that none of them looks like a message of its own.
+    print("graftboost: " + _shown(str(message)).replace("\n", "\n  "), file=sys.stderr)
     sys.exit(next((code for kind, code in codes.items() if isinstance(error, kind)), FAILED))

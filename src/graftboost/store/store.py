@@ -164,19 +164,8 @@ class Store(StoreView):
                 # The model comes last: a directory without one is no store yet.
                 with disk.replacing(path / NAME, disk.PRIVATE) as file:
                     file.write(line)
-                state.write(1, disk.PRIVATE)
-                try:
-                    disk.flush_directory(path.parent)
-                except OSError as error:
-                    raise disk.UncertainError(str(error)) from error
+                _write_first(state)
                 store._load()
-            except disk.UncertainError as error:
-                store.close()
-                raise OutcomeUnknownError(
-                    f"It is not certain that the store {path} survives a power cut ({error}). "
-                    "Check the disk; then open the store, or remove the directory and create it "
-                    "again."
-                ) from error
             except BaseException:
                 store.close()
                 raise
@@ -284,9 +273,10 @@ class Store(StoreView):
         """
         if X is None:
             raise ValueError("X is None. Pass the features of the rows to add.")
-        return self.update(
-            X, y, sample_weight, row_ids=row_ids, attributes=attributes, request=request
-        )
+        with self._turn:
+            report = self._update(X, y, sample_weight, row_ids, None, attributes, request)
+            self._compact_if_due()
+        return report
 
     def remove(self, row_ids: ArrayLike | slice, *, request: str | None = None) -> UpdateReport:
         """Remove rows, as the estimator's `remove` does.
@@ -311,7 +301,9 @@ class Store(StoreView):
                 change = state.removal(ids_to_remove(state.saved.forest, row_ids, "row_ids"))
             else:
                 change = self._model._read_change(None, None, None, None, row_ids, "row_ids")
-            return self._commit_update(change, {}, "row_ids", request)
+            report = self._commit_update(change, {}, "row_ids", request)
+            self._compact_if_due()
+        return report
 
     def update(
         self,
@@ -341,15 +333,9 @@ class Store(StoreView):
             What was done.
         """
         with self._turn:
-            state = self._writable()
-            start = time.perf_counter()
-            change = self.model._read_change(X, y, sample_weight, row_ids, remove, "remove")
-            kept: dict[str, NDArray[Any]] = {}
-            if change.added is not None:
-                kept = state.attributes.check(attributes, len(change.added.ids))
-            elif attributes is not None:
-                raise ValueError("attributes is given without X. Pass both, or neither.")
-            return self._commit_update(change, kept, "remove", request, start)
+            report = self._update(X, y, sample_weight, row_ids, remove, attributes, request)
+            self._compact_if_due()
+        return report
 
     def refit(self, *, request: str | None = None) -> None:
         """Train all trees again from the rows held, as the estimator's `refit` does.
@@ -359,7 +345,9 @@ class Store(StoreView):
         request : str, default=None
             What the receipt calls this; a new name if not given.
         """
-        self._commit_training("refit", request)
+        with self._turn:
+            self._commit_training("refit", request)
+            self._compact_if_due()
 
     def refresh(self, *, request: str | None = None) -> None:
         """Bring leaf values up to date, as the estimator's `refresh` does.
@@ -369,7 +357,29 @@ class Store(StoreView):
         request : str, default=None
             What the receipt calls this; a new name if not given.
         """
-        self._commit_training("refresh", request)
+        with self._turn:
+            self._commit_training("refresh", request)
+            self._compact_if_due()
+
+    def _update(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        row_ids: ArrayLike | None,
+        remove: ArrayLike | slice | None,
+        attributes: Mapping[str, Any] | None,
+        request: str | None,
+    ) -> UpdateReport:
+        state = self._writable()
+        start = time.perf_counter()
+        change = self.model._read_change(X, y, sample_weight, row_ids, remove, "remove")
+        kept: dict[str, NDArray[Any]] = {}
+        if change.added is not None:
+            kept = state.attributes.check(attributes, len(change.added.ids))
+        elif attributes is not None:
+            raise ValueError("attributes is given without X. Pass both, or neither.")
+        return self._commit_update(change, kept, "remove", request, start)
 
     def _commit_update(
         self,
@@ -403,22 +413,19 @@ class Store(StoreView):
             )
             seconds = report.seconds["total"]
             state.commit(Record(receipt, parameters, change, attributes, seconds))
-        self._compact_if_due()
         return report
 
     def _commit_training(self, action: str, request: str | None) -> None:
-        with self._turn:
-            state = self._writable()
-            request = _request(request)
-            parameters = self._update_parameters(state)
-            start = time.perf_counter()
-            with self._durably():
-                state.train(action)
-                strategy = "refit" if action == "refit" else "in-place"
-                receipt = self._receipt(request, action, strategy=strategy)
-                seconds = time.perf_counter() - start
-                state.commit(Record(receipt, parameters, seconds=seconds))
-            self._compact_if_due()
+        state = self._writable()
+        request = _request(request)
+        parameters = self._update_parameters(state)
+        start = time.perf_counter()
+        with self._durably():
+            state.train(action)
+            strategy = "refit" if action == "refit" else "in-place"
+            receipt = self._receipt(request, action, strategy=strategy)
+            seconds = time.perf_counter() - start
+            state.commit(Record(receipt, parameters, seconds=seconds))
 
     def _update_parameters(self, state: State) -> dict[str, Any]:
         """Return the parameters that updates read: the estimator's, where a user may set them."""
@@ -538,7 +545,7 @@ class Store(StoreView):
         try:
             self.compact()
         except (StoreError, InvalidFileError) as error:  # the change itself is on the disk
-            warnings.warn(str(error), RuntimeWarning, stacklevel=4)
+            warnings.warn(str(error), RuntimeWarning, stacklevel=3)
 
     def _read_again(self) -> None:
         """Go back to what is on the disk; if that cannot be read, the store is closed."""
@@ -612,6 +619,21 @@ class Store(StoreView):
                 f"The store {self.path} is open for reading. Open it with read_only=False."
             )
         return state
+
+
+def _write_first(state: State) -> None:
+    """Write the model that makes a directory a store."""
+    try:
+        state.write(1, disk.PRIVATE)
+        try:
+            disk.flush_directory(state.path.parent)
+        except OSError as error:
+            raise disk.UncertainError(str(error)) from error
+    except disk.UncertainError as error:
+        raise OutcomeUnknownError(
+            f"It is not certain that the store {state.path} survives a power cut ({error}). Check "
+            "the disk; then open the store, or remove the directory and create it again."
+        ) from error
 
 
 def _check_free(path: Path) -> None:
