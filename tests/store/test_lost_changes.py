@@ -42,28 +42,17 @@ def _check_reported(path: Path, told: str = "Change [12] of .* was made.* but is
 def test_a_flipped_bit_in_the_last_change(path: Path) -> None:
     journal = journal_of(path)
     whole, last = journal.read_bytes(), records(path)[-1]
-    found = container.loads(last, "journal")
-    used = container.PREFIX.size + len(last.rstrip(b" ")) // 2
-    rng = np.random.default_rng(0)
-    places = [*range(container.PREFIX.size), used, *rng.integers(0, len(last), 40).tolist()]
     begin = len(whole) - len(last)
-    reported = 0
-    for place in places:
+    header_end = container.PREFIX.size + container.PREFIX.unpack_from(last)[3]
+    array = len(last) - container.loads(last, "journal").arrays["removed"].nbytes
+    places = np.random.default_rng(0).integers(container.PREFIX.size, header_end, 30)
+    for place in [*range(container.PREFIX.size), *places.tolist(), *range(array, len(last))]:
         data = bytearray(whole)
         data[begin + place] ^= 1 << (place % 8)
         journal.write_bytes(data)
-        try:
-            Store.open(path, read_only=True).close()
-        except InvalidFileError:
-            reported += 1
-        else:  # between header and arrays, or after them: nothing of the change
-            assert not _is_covered(found, place)
-    assert reported > len(places) // 2
-
-
-def _is_covered(found: container.Container, place: int) -> bool:
-    header_end = container.PREFIX.size + len(found.header)
-    return place < header_end or place >= found.size - found.arrays["removed"].nbytes
+        with pytest.raises(InvalidFileError, match=r"Change 2|version"):
+            Store.open(path, read_only=True)
+    _check_reported(path)
 
 
 @pytest.mark.parametrize("at", [16, 24])
@@ -105,7 +94,7 @@ def test_a_file_cut_at_any_place(path: Path) -> None:
     whole = journal.read_bytes()
     for size in range(0, len(whole), 97):
         journal.write_bytes(whole[:size])
-        with pytest.raises(InvalidFileError, match="was made.* but is lost"):
+        with pytest.raises(InvalidFileError, match=r"was made.* but is lost"):
             Store.open(path, read_only=True)
 
 
@@ -130,7 +119,7 @@ def test_an_older_model_or_log(path: Path) -> None:
 def test_verify_reads_the_journal_again(path: Path) -> None:
     with Store.open(path, read_only=True) as store:
         journal_of(path).write_bytes(records(path)[0])
-        with pytest.raises(InvalidFileError, match="Change 2 of .* was made, but is lost"):
+        with pytest.raises(InvalidFileError, match=r"Change 2 of .* was made, but is lost"):
             store.verify()
 
 

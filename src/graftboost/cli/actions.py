@@ -298,17 +298,23 @@ def history(output: Output, path: Path, last: int | None) -> None:
     with Store.open(path, read_only=True) as store:
         first = 0 if last is None else store.last_receipt.number + 1 - last
 
-        def rows() -> Iterator[tuple[dict[str, Any], tuple[Any, ...]]]:
-            for r in store.receipts():
-                if r.number >= first:
-                    yield (
-                        asdict(r),
-                        (r.number, r.time[:19], r.action, r.n_added, r.n_removed, r.strategy,
-                         r.request),
-                    )  # fmt: skip
+        def rows() -> Iterator[Receipt]:
+            return (receipt for receipt in store.receipts() if receipt.number >= first)
 
-        heads = ("change", "time (UTC)", "action", "added", "removed", "strategy", "request")
-        output.table(heads, rows)
+        output.table(
+            ("change", "time (UTC)", "action", "added", "removed", "strategy", "request"),
+            rows,
+            content=asdict,
+            cells=lambda r: (
+                r.number,
+                r.time[:19],
+                r.action,
+                r.n_added,
+                r.n_removed,
+                r.strategy,
+                r.request,
+            ),
+        )
 
 
 def receipt(output: Output, path: Path, request: str | None, row: int | None) -> None:
@@ -387,8 +393,8 @@ def _as_result(store: Store, receipt: Receipt) -> dict[str, Any]:
 def _roles(store: Store) -> ColumnRoles:
     try:
         roles = ColumnRoles(**store.notes)
-        names = [roles.target, roles.row_id, roles.weight, *roles.keep, *roles.drop]
-        if not all(isinstance(name, str | None) for name in names):
+        names: list[Any] = [roles.target, roles.row_id, roles.weight, *roles.keep, *roles.drop]
+        if names[0] is None or not all(isinstance(name, str | None) for name in names):
             raise TypeError
         return roles
     except TypeError:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeVar
 from graftboost.printable import printable
 
 Command = TypeVar("Command", bound=Callable[..., None])
+Row = TypeVar("Row")
 
 # What a command ends with. 2 is for wrong usage, which the parser finds.
 FAILED, LOCKED, DAMAGED = 1, 3, 4
@@ -43,7 +44,10 @@ class Output:
     def table(
         self,
         heads: Sequence[str],
-        rows: Callable[[], Iterable[tuple[Mapping[str, Any], Sequence[Any]]]],
+        rows: Callable[[], Iterable[Row]],
+        *,
+        content: Callable[[Row], Mapping[str, Any]],
+        cells: Callable[[Row], Sequence[Any]],
     ) -> None:
         """Print a table of any length: it is never held as a whole.
 
@@ -52,31 +56,33 @@ class Output:
         heads : sequence of str
             What stands above the columns.
         rows : callable
-            Returns the rows from the first on, each for machines and for people. It is called
-            twice for people: the first time, to see how wide the columns are.
+            Returns the rows from the first on. It is called twice for people: the first time, to
+            see how wide the columns are.
+        content, cells : callable
+            Return what machines and people see of a row.
         """
         if self.as_json:
             print("[", end="")
-            for place, (content, _) in enumerate(rows()):
-                print("," if place else "", _as_json(content), sep="\n", end="")
+            for place, row in enumerate(rows()):
+                print("," if place else "", _as_json(content(row)), sep="\n", end="")
             print("\n]")
             return
         widths, numeric = [len(head) for head in heads], [True] * len(heads)
-        for _, cells in rows():
-            for i, cell in enumerate(cells):
+        for row in rows():
+            for i, cell in enumerate(cells(row)):
                 widths[i] = max(widths[i], len(_written(cell)))
                 numeric[i] &= isinstance(cell, int | float)
 
-        def line(cells: Iterable[Any]) -> str:
+        def line(values: Iterable[Any]) -> str:
             aligned = (
                 cell.rjust(width) if right else cell.ljust(width)
-                for cell, width, right in zip(map(_written, cells), widths, numeric, strict=True)
+                for cell, width, right in zip(map(_written, values), widths, numeric, strict=True)
             )
             return "  ".join(aligned).rstrip()
 
         print(line(heads))
-        for _, cells in rows():
-            print(line(cells))
+        for row in rows():
+            print(line(cells(row)))
 
     @property
     def is_watched(self) -> bool:
