@@ -55,7 +55,12 @@ class Permissions:
                 os.fchown(number, -1, self.group)
             except OSError:
                 mode &= ~stat.S_IRWXG
-        os.fchmod(number, mode)
+        try:
+            os.fchmod(number, mode)
+        except OSError as error:
+            # A file system that knows no permissions; whoever mounted it decided who may read.
+            if error.errno not in (errno.EPERM, errno.ENOTSUP):
+                raise
 
 
 PRIVATE = Permissions(0o600)

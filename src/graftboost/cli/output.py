@@ -15,7 +15,7 @@ Command = TypeVar("Command", bound=Callable[..., None])
 Row = TypeVar("Row")
 
 # What a command ends with. 2 is for wrong usage, which the parser finds.
-FAILED, LOCKED, DAMAGED = 1, 3, 4
+FAILED, LOCKED, DAMAGED, UNKNOWN = 1, 3, 4, 5
 
 
 class Output:
@@ -141,9 +141,13 @@ def failing_clearly(command: Command) -> Command:
 
 def _fail(error: Exception) -> NoReturn:
     from graftboost.container import InvalidFileError
-    from graftboost.store import StoreError, StoreLockedError
+    from graftboost.store import OutcomeUnknownError, StoreError, StoreLockedError
 
-    codes: dict[type[Exception], int] = {StoreLockedError: LOCKED, InvalidFileError: DAMAGED}
+    codes: dict[type[Exception], int] = {
+        StoreLockedError: LOCKED,
+        InvalidFileError: DAMAGED,
+        OutcomeUnknownError: UNKNOWN,
+    }
     expected = (ValueError, TypeError, OSError, KeyError, StoreError, StoreLockedError, ImportError)
     if not isinstance(error, expected):
         raise error

@@ -214,8 +214,8 @@ class Store(StoreView):
         store = cls(path, lock, compact_every)
         try:
             store._load()
-            if lock is not None:
-                store._tidy_up()
+            if lock is not None and store._tidy_up():
+                disk.flush_directory(path)
         except BaseException:
             store.close()
             raise
@@ -512,6 +512,7 @@ class Store(StoreView):
                     state.log.secure()
                     self._write_anew(state)
                 self._tidy_up()
+                disk.flush_directory(self.path)
             except disk.UncertainError as error:
                 what = "The files were written anew, but may not stay so; no change is lost"
                 raise self._unknown(what, error) from error
@@ -544,7 +545,8 @@ class Store(StoreView):
             return
         try:
             self.compact()
-        except (StoreError, InvalidFileError) as error:  # the change itself is on the disk
+        except (StoreError, InvalidFileError, MemoryError) as error:
+            # The change itself is on the disk, so its call has to return.
             warnings.warn(str(error), RuntimeWarning, stacklevel=3)
 
     def _read_again(self) -> None:
@@ -594,13 +596,16 @@ class Store(StoreView):
             if state.saved.classes:
                 self._model._classes = state.saved.classes
 
-    def _tidy_up(self) -> None:
-        """Remove what writers before left behind, by design or because they were stopped."""
+    def _tidy_up(self) -> bool:
+        """Remove what earlier writers left behind, by design or because they were stopped.
+
+        Returns whether there was anything.
+        """
         keep = {self._state.model_path, self._state.journal.path}
-        for path in self.path.iterdir():
-            if path not in keep and OURS.fullmatch(path.name):
-                disk.remove(path)
-        disk.flush_directory(self.path)
+        left = [p for p in self.path.iterdir() if p not in keep and OURS.fullmatch(p.name)]
+        for path in left:
+            disk.remove(path)
+        return bool(left)
 
     @property
     def _state(self) -> State:
