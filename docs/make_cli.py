@@ -17,8 +17,9 @@ Made from the code by `python docs/make_cli.py`. Install it with `pip install 'g
 [the tutorial](tutorial.md) goes from a CSV to a served request with its receipt.
 
 A command ends with 0 if it did what was asked, 1 if it could not, 2 if it was called wrongly, 3 if
-somebody else writes to the store, and 4 if a file is damaged. Errors go to standard error and say
-what to do. `graftboost --install-completion` has the shell complete commands and options.
+somebody else writes to the store, 4 if a file is damaged, and 5 if the disk failed such that nobody
+can know whether the change was made. Errors go to standard error and say what to do.
+`graftboost --install-completion` has the shell complete commands and options.
 """
 
 

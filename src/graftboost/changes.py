@@ -17,6 +17,9 @@ from graftboost.sparse import AnyTable, for_engine
 if TYPE_CHECKING:
     from graftboost._engine import Forest
 
+RULES = ("regret", "rank")
+# Read anew by every update, so that they may be set between two of them.
+UPDATE_PARAMETERS = ("tolerance_rule", "tolerance", "stats_memory", "n_jobs")
 MOST_PLACES = 2**62  # more than there are candidates, for an infinite tolerance
 
 

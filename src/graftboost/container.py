@@ -164,9 +164,17 @@ def dumps(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     return file.getvalue()
 
 
-def save(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write a container to a file, which has its old content or the new one, never half of it."""
-    with disk.replacing(Path(path)) as file:
+def save(
+    path: str | os.PathLike[str],
+    header: Mapping[str, Any],
+    arrays: Arrays,
+    permissions: disk.Permissions | None = None,
+) -> None:
+    """Write a container to a file, which has its old content or the new one, never half of it.
+
+    With `permissions` the file gets these, and a link at the path is replaced, not followed.
+    """
+    with disk.replacing(Path(path), permissions) as file:
         dump(file, header, arrays)
 
 
@@ -213,13 +221,15 @@ def damaged(source: str, what: str) -> InvalidFileError:
     )
 
 
-def load(path: str | os.PathLike[str]) -> Container:
+def load(path: str | os.PathLike[str], *, links: bool = True) -> Container:
     """Map a file into memory: its pages are read when they are used, and written to in memory only.
 
     Parameters
     ----------
     path : path
         The file.
+    links : bool, default=True
+        Whether the path may be a symbolic link.
 
     Returns
     -------
@@ -232,7 +242,8 @@ def load(path: str | os.PathLike[str]) -> Container:
         If it is not one of ours, or not whole.
     """
     source = str(path)
-    with Path(path).open("rb") as file:
+    opener = None if links else open_regular
+    with open(path, "rb", opener=opener) as file:
         size = os.fstat(file.fileno()).st_size
         if size < PREFIX.size:
             raise _too_short(source, file.read(len(MAGIC)), size)
@@ -240,35 +251,76 @@ def load(path: str | os.PathLike[str]) -> Container:
     return read(np.frombuffer(mapped, dtype=np.uint8), source)
 
 
+def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
+    """Open a file as `disk.open_regular` does; a link, a pipe and the like are invalid files."""
+    try:
+        return disk.open_regular(Path(path), flags)
+    except disk.NotRegularError as error:
+        raise InvalidFileError(str(error)) from error
+
+
 def loads(data: bytes | memoryview, source: str) -> Container:
     """Read a container from bytes, which are copied."""
     if len(data) < PREFIX.size:
         raise _too_short(source, bytes(data[: len(MAGIC)]), len(data))
-    aligned = np.empty(len(data) + ALIGNMENT, dtype=np.uint8)
-    first = -aligned.ctypes.data % ALIGNMENT
-    aligned = aligned[first : first + len(data)]
+    aligned = _aligned_bytes(len(data))
     aligned[:] = np.frombuffer(data, dtype=np.uint8)
     return read(aligned, source)
+
+
+def load_at(number: int, at: int, end: int, source: str) -> Container:
+    """Read the container that begins at a place of an open file, whose bytes count up to `end`.
+
+    Nothing that it says about its own length is believed before the header's checksum is right and
+    its arrays are as long as that.
+    """
+    prefix = disk.read(number, at, min(at + PREFIX.size, end))
+    if len(prefix) < PREFIX.size:
+        raise damaged(source, "it ends in the middle of a change")
+    _, _, _, header_size, size = PREFIX.unpack(prefix)
+    first = min(at + PREFIX.size + min(header_size, MOST_HEADER_BYTES), end)
+    begins = np.frombuffer(disk.read(number, at, first), dtype=np.uint8)
+    _check_prefix(begins, end - at, source)
+    _, table = _header(begins, source)
+    if size != _end_of(table, PREFIX.size + header_size, source):
+        raise damaged(source, f"it cannot have {size} bytes")
+    data = _aligned_bytes(size)
+    data[:] = np.frombuffer(disk.read(number, at, at + size), dtype=np.uint8)
+    return read(data, source)
+
+
+def _aligned_bytes(size: int) -> NDArray[np.uint8]:
+    data = np.empty(size + ALIGNMENT, dtype=np.uint8)
+    first = -data.ctypes.data % ALIGNMENT
+    return data[first : first + size]
 
 
 def read(data: NDArray[np.uint8], source: str) -> Container:
     """Read a container from the bytes at the beginning of an array."""
     _check_byte_order()
-    _, _, checksum, header_size, size = _prefix(data, source)
+    _check_prefix(data, len(data), source)
+    _, _, _, header_size, size = PREFIX.unpack(data[: PREFIX.size].tobytes())
+    header, table = _header(data, source)
+    arrays, checksums = {}, {}
+    for name, entry in table.items():
+        arrays[name], checksums[name] = _array(data[:size], name, entry, source)
+    _check_apart(arrays, data, PREFIX.size + header_size, source)
+    return Container(source, header, arrays, checksums, size)
+
+
+def _header(data: NDArray[np.uint8], source: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what the header says, and its table of arrays."""
+    _, _, checksum, header_size, _ = PREFIX.unpack(data[: PREFIX.size].tobytes())
     text = data[PREFIX.size : PREFIX.size + header_size].tobytes()
     if zlib.crc32(text) != checksum:
         raise damaged(source, "the checksum of the header is wrong")
     try:
         header = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise damaged(source, f"the header is not JSON ({error})") from error
+        raise damaged(source, "the header is not JSON, or nested too deeply") from error
     if not isinstance(header, dict) or not isinstance(table := header.pop("arrays", None), dict):
         raise damaged(source, "the header has no arrays")
-    arrays, checksums = {}, {}
-    for name, entry in table.items():
-        arrays[name], checksums[name] = _array(data[:size], name, entry, source)
-    _check_apart(arrays, data, PREFIX.size + header_size, source)
-    return Container(source, header, arrays, checksums, size)
+    return header, table
 
 
 def _check_apart(
@@ -284,12 +336,8 @@ def _check_apart(
         end = array.ctypes.data - start + array.nbytes
 
 
-def size_of(data: NDArray[np.uint8], source: str) -> int:
-    """Return how many bytes the container takes that begins here."""
-    return _prefix(data, source)[4]
-
-
-def _prefix(data: NDArray[np.uint8], source: str) -> tuple[bytes, int, int, int, int]:
+def _check_prefix(data: NDArray[np.uint8], available: int, source: str) -> None:
+    """Raise if the prefix cannot be that of a container in so many bytes."""
     magic, version, checksum, header_size, size = PREFIX.unpack(data[: PREFIX.size].tobytes())
     if magic != MAGIC:
         raise InvalidFileError(f"{source} is no file of graftboost: it begins with {magic!r}.")
@@ -301,11 +349,10 @@ def _prefix(data: NDArray[np.uint8], source: str) -> tuple[bytes, int, int, int,
         )
     if version != VERSION:
         raise damaged(source, f"it says that it is of version {version}")
-    if size > len(data):
-        raise damaged(source, f"it should have {size} bytes and has {len(data)}")
+    if size > available:
+        raise damaged(source, f"it should have {size} bytes and has {available}")
     if header_size > min(size - PREFIX.size, MOST_HEADER_BYTES) or size < PREFIX.size:
         raise damaged(source, f"its header cannot have {header_size} bytes")
-    return magic, version, checksum, header_size, size
 
 
 def _too_short(source: str, begins: bytes, size: int) -> InvalidFileError:
@@ -314,22 +361,39 @@ def _too_short(source: str, begins: bytes, size: int) -> InvalidFileError:
     return InvalidFileError(f"{source} is no file of graftboost: it begins with {begins!r}.")
 
 
-def _array(data: NDArray[np.uint8], name: str, entry: Any, source: str) -> tuple[NDArray[Any], int]:
+def _extent(name: str, entry: Any, source: str) -> tuple[np.dtype[Any], int, int, int]:
+    """Return type, first byte, bytes and checksum of an array, as the table has them."""
     match entry:
         case [str(dtype), int(first), int(length), str(checksum)]:
             pass
         case _:
-            raise damaged(source, f"the table of arrays has {entry!r} for {name}")
+            raise damaged(source, f"the table of arrays has no proper entry for {name}")
     if dtype not in DTYPES:
         raise damaged(source, f"{name} has numbers of the type {dtype!r}")
-    n_bytes = length * np.dtype(dtype).itemsize
-    if first < PREFIX.size or first % ALIGNMENT or length < 0 or first + n_bytes > len(data):
+    if first < PREFIX.size or first % ALIGNMENT or length < 0:
         raise damaged(source, f"{name} cannot have {length} elements from byte {first} on")
     try:
         value = int(checksum, 16)
     except ValueError:
-        raise damaged(source, f"{name} has the checksum {checksum!r}") from None
-    return data[first : first + n_bytes].view(dtype), value
+        raise damaged(source, f"{name} has a checksum that is none") from None
+    number = np.dtype(dtype)
+    return number, first, length * number.itemsize, value
+
+
+def _array(data: NDArray[np.uint8], name: str, entry: Any, source: str) -> tuple[NDArray[Any], int]:
+    dtype, first, n_bytes, checksum = _extent(name, entry, source)
+    if first + n_bytes > len(data):
+        raise damaged(source, f"{name} cannot have {n_bytes} bytes from byte {first} on")
+    return data[first : first + n_bytes].view(dtype), checksum
+
+
+def _end_of(table: dict[str, Any], header_end: int, source: str) -> int:
+    """Return where the last array ends, or where one would begin if there is none."""
+    ends = [_aligned(header_end)]
+    for name, entry in table.items():
+        _, first, n_bytes, _ = _extent(name, entry, source)
+        ends.append(first + n_bytes)
+    return max(ends)
 
 
 def _check_byte_order() -> None:

@@ -1,71 +1,276 @@
-"""Files that are whole or not there: what is done so that a power cut leaves nothing in between."""
+"""Files that are complete or not there, and what is certain about them when a disk fails.
+
+A function that returns has brought what it wrote to the disk: no power cut takes it away. One that
+raises says how far it came: an ordinary `OSError` means that nothing has changed, and an
+`UncertainError` that nobody can know.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 
+class UncertainError(OSError):
+    """A write failed and could not be undone: what is on the disk is not known."""
+
+
+class NotRegularError(OSError):
+    """A file is a link, a pipe, a device or a directory, where only a regular file is accepted."""
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """Who may read and write a file.
+
+    Attributes
+    ----------
+    mode : int
+        The permission bits.
+    group : int or None
+        The group; None for the one that a new file has anyway.
+    """
+
+    mode: int
+    group: int | None = None
+
+    @classmethod
+    def of(cls, path: Path) -> Permissions:
+        """The permissions of a file."""
+        status = path.lstat()
+        return cls(stat.S_IMODE(status.st_mode), status.st_gid)
+
+    def give(self, number: int) -> None:
+        """Give them to an open file; if it cannot have the group, the group has no access."""
+        mode = self.mode
+        if self.group is not None and os.fstat(number).st_gid != self.group:
+            try:
+                os.fchown(number, -1, self.group)
+            except OSError:
+                mode &= ~stat.S_IRWXG
+        try:
+            os.fchmod(number, mode)
+        except OSError as error:
+            # A file system that knows no permissions; whoever mounted it decided who may read.
+            if error.errno not in (errno.EPERM, errno.ENOTSUP):
+                raise
+
+
+PRIVATE = Permissions(0o600)
+
+
+def open_regular(path: Path, flags: int = os.O_RDONLY, permissions: Permissions = PRIVATE) -> int:
+    """Open a file that is a regular one, reached by no link; return its descriptor.
+
+    Parameters
+    ----------
+    path : Path
+        The file. Its directory may be reached through links.
+    flags : int, default=os.O_RDONLY
+        As for `os.open`.
+    permissions : Permissions, default=PRIVATE
+        What the file gets if it is created.
+
+    Returns
+    -------
+    int
+        The descriptor.
+
+    Raises
+    ------
+    NotRegularError
+        If it is something else. A pipe does not block.
+    """
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        if flags & os.O_CREAT:
+            try:
+                number = os.open(path, flags | os.O_EXCL, 0o600)
+            except FileExistsError:
+                flags &= ~os.O_CREAT
+            else:
+                permissions.give(number)
+                return number
+        number = os.open(path, flags)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise _not_regular(path) from error
+        raise
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise _not_regular(path)
+    return number
+
+
+def _not_regular(path: Path) -> NotRegularError:
+    kind = "a symbolic link" if path.is_symlink() else "a directory, a pipe or a device"
+    return NotRegularError(
+        f"{path} is {kind}, but only a regular file is read or written here. Find out who put it "
+        "there, and put the file itself in its place."
+    )
+
+
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def replacing(path: Path, permissions: Permissions | None = None) -> Iterator[IO[bytes]]:
     """Give a file to write to, which takes the place of the one at `path` when it is complete.
 
     Parameters
     ----------
     path : Path
-        Where it is to be. A link is followed, and the permissions of a file that was there stay.
+        Where it is to be. Without `permissions`, a link is followed.
+    permissions : Permissions, default=None
+        Who may use it. By default these are those of the file that is replaced, or else what the
+        process gives any new file.
 
     Yields
     ------
     binary file
         Beside the path, under another name. It is gone again if writing fails.
+
+    Raises
+    ------
+    UncertainError
+        If the file is in its place, but perhaps not after a power cut.
     """
-    path = Path(os.path.realpath(path))
+    if permissions is None:
+        path = Path(os.path.realpath(path))
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a directory. Give the path of a file.")
     if path.exists() and not path.is_file():
         raise OSError(f"{path} is not a file, but a device or the like. Give the path of a file.")
+    if permissions is None and path.exists():
+        permissions = Permissions.of(path)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
-    number = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    mode = 0o666 if permissions is None else 0o600
+    number = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(number, "w+b") as file:
-            if path.exists():
-                os.fchmod(number, path.stat().st_mode & 0o7777)
+            if permissions is not None:
+                permissions.give(number)
             yield file
             file.flush()
             flush(file.fileno())
         rename(temporary, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise
-    flush_directory(path.parent)
-
-
-def append(path: Path, data: bytes, at: int) -> None:
-    """Write to the end of a file, which is at `at`, so that it is on the disk when this returns.
-
-    What comes after that place is cut off. If this raises, the file ends there, or, should not even
-    that be possible, with a part of the data.
-    """
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        os.ftruncate(number, at)
+        flush_directory(path.parent)
+    except OSError as error:
+        raise UncertainError(
+            f"{path} is written, but a power cut may bring back what was there before ({error})"
+        ) from error
+
+
+def append(
+    path: Path, data: bytes, at: int, *, again: bytes = b"", permissions: Permissions = PRIVATE
+) -> None:
+    """Write to the end of a file, so that it is on the disk when this returns.
+
+    Parameters
+    ----------
+    path : Path
+        The file; created if it is missing and `at` is 0.
+    data : bytes
+        What to write.
+    at : int
+        Where the file ends. What a crash has left after that place is cut off.
+    again : bytes, default=b""
+        What the file holds just before that place, if it is to be written once more. After a failed
+        fsync the system takes pages for written that are not on the disk, and only writing them
+        again brings them there.
+    permissions : Permissions, default=PRIVATE
+        What the file gets if it is created.
+
+    Raises
+    ------
+    UncertainError
+        If this failed and could not be undone. After any other error the file ends at `at`, also
+        after a power cut.
+    """
+    number = open_regular(path, os.O_RDWR | (os.O_CREAT if at == 0 else 0), permissions)
+    try:
+        size = os.fstat(number).st_size
+        if size < at:
+            raise OSError(f"{path} has {size} bytes, but had {at}: somebody has cut it short")
+        if size > at:
+            os.ftruncate(number, at)
         try:
-            write(number, data, at)
+            write(number, again + data, at - len(again))
             flush(number)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.ftruncate(number, at)
-                os.fsync(number)
+            if at == 0:  # its name may be new
+                flush_directory(path.parent)
+        except BaseException as error:
+            _undo(number, path, at, error)
             raise
     finally:
         os.close(number)
-    if at == 0:  # its name may be new
-        flush_directory(path.parent)
+
+
+def cut(path: Path, at: int) -> None:
+    """Have a file end at a place, if it goes on after it, also after a power cut.
+
+    Raises
+    ------
+    UncertainError
+        If that failed, in whichever way.
+    """
+    try:
+        number = open_regular(path, os.O_RDWR)
+    except (FileNotFoundError, NotRegularError):  # never written to, then
+        return
+    except OSError as error:
+        raise _uncertain(path, error) from error
+    try:
+        if os.fstat(number).st_size > at:
+            _undo(number, path, at, None)
+    finally:
+        os.close(number)
+
+
+def _undo(number: int, path: Path, at: int, cause: BaseException | None) -> None:
+    # Cutting a file short changes its length once more, so this fsync does not just repeat one that
+    # failed: if it succeeds, the shorter length is on the disk.
+    try:
+        os.ftruncate(number, at)
+        flush(number)
+    except BaseException as error:
+        raise _uncertain(path, error) from cause or error
+
+
+def _uncertain(path: Path, error: BaseException) -> UncertainError:
+    return UncertainError(f"{path} could not be written, nor cut back to what it held ({error})")
+
+
+def write_again(path: Path, begin: int, end: int) -> None:
+    """Write a part of a file once more, with the bytes it has, and have it reach the disk.
+
+    Whoever wrote it may have been killed before it was on the disk, or told that it is not. If this
+    raises, the file holds what it held.
+    """
+    number = open_regular(path, os.O_RDWR)
+    try:
+        write(number, read(number, begin, end), begin)
+        flush(number)
+    finally:
+        os.close(number)
+
+
+def read(number: int, begin: int, end: int) -> bytes:
+    """Return the bytes of an open file between two places, or fewer if it is shorter."""
+    pieces = []
+    while begin < end and (piece := os.pread(number, end - begin, begin)):
+        pieces.append(piece)
+        begin += len(piece)
+    return b"".join(pieces)
 
 
 def write(number: int, data: bytes, at: int) -> None:
@@ -88,7 +293,7 @@ def rename(old: Path, new: Path) -> None:
 
 def flush_directory(directory: Path) -> None:
     """Have the names in a directory reach the disk."""
-    number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(number)
     finally:

@@ -20,6 +20,7 @@ from graftboost import container
 from graftboost._engine import Forest
 from graftboost._version import __version__
 from graftboost.container import Arrays, Container, Pieces
+from graftboost.disk import Permissions
 from graftboost.plain import decode, encode, forget_unheld
 
 KIND = "model"
@@ -132,16 +133,16 @@ def _categories_held(saved: Saved) -> dict[int, list[Any]]:
     }
 
 
-def restore(found: Container, *, trusted: bool = False) -> Saved:
+def restore(found: Container, *, verify_state: bool = True) -> Saved:
     """Return the model that a file holds.
 
     Parameters
     ----------
     found : Container
         What was read. The model works on its memory.
-    trusted : bool, default=False
-        Whether the file is known to be one that we wrote and nobody changed. Then checksums of the
-        state are not looked at, nor its numbers; indices are all the same.
+    verify_state : bool, default=True
+        Whether to compare the checksums of the state before its first use. All its numbers are
+        checked then in any case, so that nothing in a file can make the engine go wrong.
 
     Returns
     -------
@@ -158,19 +159,21 @@ def restore(found: Container, *, trusted: bool = False) -> Saved:
             f"{found.source} holds {found.header.get('kind')!r}, not a model."
         )
     try:
-        return _restore(found, trusted)
+        return _restore(found, verify_state)
     except container.InvalidFileError:
         raise
+    except RecursionError as error:
+        raise found.invalid("the header is nested too deeply") from error
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
         raise found.invalid(str(error)) from error
 
 
-def _restore(found: Container, trusted: bool) -> Saved:
+def _restore(found: Container, verify_state: bool) -> Saved:
     header = found.header
     if header["estimator"] not in ESTIMATORS:
         raise ValueError(f"there is no estimator {header['estimator']!r}")
     parameters = {name: decode(value) for name, value in header["parameters"].items()}
-    forest = restore_forest(found, trusted=trusted)
+    forest = restore_forest(found, verify_state=verify_state)
     categories = _checked_categories(header["categories"], forest)
     names = header["feature_names"]
     if names is not None and not (
@@ -241,7 +244,7 @@ def forest_contents(
     return forest.summary(state, room), arrays
 
 
-def restore_forest(found: Container, *, trusted: bool) -> Forest:
+def restore_forest(found: Container, *, verify_state: bool = True) -> Forest:
     """Return the forest that a file holds."""
     summary = found.header.get("forest")
     if not isinstance(summary, dict):
@@ -254,7 +257,7 @@ def restore_forest(found: Container, *, trusted: bool) -> Forest:
 
     try:
         return Forest.put_together(
-            summary, found.arrays, None if trusted else verify, thorough=not trusted
+            summary, found.arrays, verify if verify_state else None, thorough=True
         )
     except (TypeError, ValueError) as error:
         raise found.invalid(str(error)) from error
@@ -273,7 +276,7 @@ def pack_forest(forest: Forest) -> bytes:
 
 def unpack_forest(data: bytes) -> Forest:
     """Return the forest that `pack_forest` was given."""
-    return restore_forest(container.loads(data, "the pickled model"), trusted=False)
+    return restore_forest(container.loads(data, "the pickled model"))
 
 
 # A forest by itself is pickled this way too. Somebody may be updating it, so it is copied first.
@@ -286,6 +289,7 @@ def save(
     *,
     state: bool,
     extra: tuple[Mapping[str, Any], Arrays] = ({}, {}),
+    permissions: Permissions | None = None,
 ) -> None:
     """Write a model to a file.
 
@@ -299,6 +303,8 @@ def save(
         Whether with what updates need.
     extra : tuple of mappings
         What else goes into the header, and arrays that go with it.
+    permissions : Permissions, default=None
+        Who may use the file; with them, a link at the path is replaced, not followed.
     """
     header, arrays = contents(saved, state=state)
-    container.save(path, {**header, **extra[0]}, {**arrays, **extra[1]})
+    container.save(path, {**header, **extra[0]}, {**arrays, **extra[1]}, permissions)

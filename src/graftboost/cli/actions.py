@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost.cli.output import Output, table
+from graftboost.cli.output import Output
 from graftboost.container import InvalidFileError
+from graftboost.printable import printable
 from graftboost.store import Receipt, Store, StoreError
 
 if TYPE_CHECKING:
@@ -195,9 +197,9 @@ def refit(output: Output, path: Path, request: str | None) -> None:
     with Store.open(path) as store:
         with output.working(f"Training on {store.n_rows:,} rows"):
             store.refit(request=request)
-        receipt = store.history()[-1]
-        text = f"All trees were trained again from the {store.n_rows:,} rows held."
-        output.result(_as_result(store, receipt), f"{text}\nrequest {receipt.request}")
+        receipt = store.last_receipt
+        text = f"All trees were refitted to the {store.n_rows:,} rows held."
+        output.result(_as_result(store, receipt), f"{text}\nrequest {printable(receipt.request)}")
 
 
 def compact(output: Output, path: Path) -> None:
@@ -214,10 +216,10 @@ def compact(output: Output, path: Path) -> None:
 
 
 def _show_change(output: Output, store: Store, report: UpdateReport) -> None:
-    receipt = store.history()[-1]
+    receipt = store.last_receipt
     output.result(
         {**_as_result(store, receipt), "seconds": dict(report.seconds)},
-        f"{report}\n{store.n_rows:,} rows are held; request {receipt.request}",
+        f"{report}\n{store.n_rows:,} rows are held; request {printable(receipt.request)}",
     )
 
 
@@ -278,13 +280,13 @@ def predict(path: Path, data: Path, to: Path | None, probabilities: bool) -> Non
 def info(output: Output, path: Path) -> None:
     """Show what a store holds."""
     with Store.open(path, read_only=True) as store:
-        receipts = store.history()
+        last = store.last_receipt
         output.result(
             {
                 "store": str(path),
                 **store.summary(),
-                "changes": len(receipts) - 1,
-                "last_change": receipts[-1].time,
+                "changes": last.number,
+                "last_change": last.time,
                 "digest": store.digest if output.as_json else store.digest[:SHORT],
                 "bytes": sum(file.stat().st_size for file in path.iterdir()),
             }
@@ -294,13 +296,25 @@ def info(output: Output, path: Path) -> None:
 def history(output: Output, path: Path, last: int | None) -> None:
     """List all changes."""
     with Store.open(path, read_only=True) as store:
-        receipts = store.history()[-last:] if last else store.history()
-        rows = [
-            (r.number, r.time[:19], r.action, r.n_added, r.n_removed, r.strategy, r.request)
-            for r in receipts
-        ]
-        heads = ("change", "time (UTC)", "action", "added", "removed", "strategy", "request")
-        output.result([asdict(r) for r in receipts], table(heads, rows))
+        first = 0 if last is None else store.last_receipt.number + 1 - last
+
+        def rows() -> Iterator[Receipt]:
+            return (receipt for receipt in store.receipts() if receipt.number >= first)
+
+        output.table(
+            ("change", "time (UTC)", "action", "added", "removed", "strategy", "request"),
+            rows,
+            content=asdict,
+            cells=lambda r: (
+                r.number,
+                r.time[:19],
+                r.action,
+                r.n_added,
+                r.n_removed,
+                r.strategy,
+                r.request,
+            ),
+        )
 
 
 def receipt(output: Output, path: Path, request: str | None, row: int | None) -> None:
@@ -309,10 +323,13 @@ def receipt(output: Output, path: Path, request: str | None, row: int | None) ->
         raise ValueError("Name a request (or the number of a change), or a row with --row.")
     with Store.open(path, read_only=True) as store:
         if row is not None:
-            found = [r for r in store.history() if r.removes(row)]
-            if not found:
+            found = None
+            for each in store.receipts():
+                if each.removes(row):
+                    found = each
+            if found is None:
                 raise KeyError(f"No change removed the row with id {row}.")
-            chosen = found[-1]
+            chosen = found
         else:
             assert request is not None
             chosen = store.receipt(request)
@@ -327,7 +344,7 @@ def verify(output: Output, path: Path) -> None:
                 store.verify()
             except StoreError as error:
                 raise InvalidFileError(str(error)) from error
-        n = len(store.history())
+        n = store.last_receipt.number + 1
         output.result(
             {"store": str(path), "verified": True, "receipts": n},
             f"{path} is sound: {n:,} receipts follow from each other, all checksums are right, and "
@@ -375,7 +392,11 @@ def _as_result(store: Store, receipt: Receipt) -> dict[str, Any]:
 
 def _roles(store: Store) -> ColumnRoles:
     try:
-        return ColumnRoles(**store.notes)
+        roles = ColumnRoles(**store.notes)
+        names: list[Any] = [roles.target, roles.row_id, roles.weight, *roles.keep, *roles.drop]
+        if names[0] is None or not all(isinstance(name, str | None) for name in names):
+            raise TypeError
+        return roles
     except TypeError:
         raise ValueError(
             f"{store.path} was not made by `graftboost fit`, so it is not known which column is "

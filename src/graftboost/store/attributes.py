@@ -96,27 +96,45 @@ class Attributes:
 
     @classmethod
     def restore(cls, kinds: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> Attributes:
-        """Return what `contents` was called on."""
+        """Return what `contents` was called on; raises ValueError if this cannot be."""
         attributes = cls(list(kinds))
         if not kinds:
             return attributes
-        attributes.ids = np.array(arrays[f"{ARRAY}_ids"])
+        attributes.ids = np.array(_typed(arrays, f"{ARRAY}_ids", "int64"))
         for place, (name, kind) in enumerate(kinds.items()):
-            column = np.array(arrays[f"{ARRAY}_{place}"])
+            if kind not in KINDS:
+                raise ValueError(f"the column {name!r} of attributes is of an unknown kind")
+            array = f"{ARRAY}_{place}"
+            column = np.array(_typed(arrays, array, KINDS[kind]))
             if kind == "text":
-                column = _texts(column.tobytes(), arrays[f"{ARRAY}_{place}_lengths"])
+                lengths = _typed(arrays, f"{array}_lengths", "int64")
+                column = _texts(column.tobytes(), lengths)
             if len(column) != len(attributes.ids):
                 raise ValueError(f"the column {name!r} of attributes does not have a value a row")
             attributes.columns[name] = column
         return attributes
 
 
+# What a file's header calls a column, and the type of its numbers in the file.
+KINDS = {"text": "uint8", "int64": "int64", "float64": "float64"}
+
+
+def _typed(arrays: Mapping[str, NDArray[Any]], name: str, dtype: str) -> NDArray[Any]:
+    if name not in arrays or arrays[name].dtype != dtype:
+        raise ValueError(f"{name} is missing, or of another type")
+    return arrays[name]
+
+
 def _texts(data: bytes, lengths: NDArray[np.int64]) -> NDArray[Any]:
     column, at = np.empty(len(lengths), dtype=object), 0
+    if len(lengths) and (lengths.min() < -1 or lengths.max() > len(data)):
+        raise ValueError("a text of the attributes has a length that cannot be")
     for i, length in enumerate(lengths.tolist()):
         if length >= 0:
             column[i] = data[at : at + length].decode()
             at += length
+    if at != len(data):
+        raise ValueError("the texts of the attributes are longer or shorter than they say")
     return column
 
 

@@ -1,16 +1,16 @@
 """Changes, one after the other, in a file that only grows.
 
 Each is a container of its own (see `graftboost.container`), so each has its length and checksums. A
-crash can leave half of the last one behind; whoever writes next cuts it off.
+crash can leave a part of the last one behind; whoever writes next cuts it off. Whether what is not
+whole was such a part, or a change that was made, only the receipts tell (see `receipt_log`).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from graftboost import container, disk
 from graftboost.container import Arrays, Container, InvalidFileError, NewerFileError
@@ -23,52 +23,57 @@ class Journal:
     ----------
     path : Path
         The file; it need not be there.
+
+    Attributes
+    ----------
+    size : int
+        Bytes of all changes that are known.
+    flaw : str
+        Why the file could not be read further.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.size = 0  # of all changes that are whole
+        self.size = 0
+        self.flaw = ""
 
     def read(self) -> Iterator[Container]:
-        """Yield the changes that are whole, from the beginning.
-
-        Raises
-        ------
-        InvalidFileError
-            If one that is not the last is damaged: that is no crash's doing.
-        """
-        self.size = 0
+        """Yield the changes that are whole, from the beginning to the first that is not."""
+        self.size, self.flaw = 0, f"{self.path} ends before it. Take it from a backup."
         try:
-            data = np.fromfile(self.path, dtype=np.uint8)
+            number = container.open_regular(self.path)
         except FileNotFoundError:
+            self.flaw = f"{self.path} is missing. Take it from a backup."
             return
-        while self.size < len(data):
-            rest = data[self.size :]
-            try:
-                found = container.loads(rest[: _size_of(rest, self.path)].data, str(self.path))
-                found.verify()
-            except NewerFileError:
-                raise
-            except InvalidFileError:
-                if _is_followed(rest):
+        try:
+            end = os.fstat(number).st_size
+            while self.size < end:
+                try:
+                    found = container.load_at(number, self.size, end, str(self.path))
+                    found.verify()
+                except NewerFileError:
                     raise
-                return
-            yield found
-            self.size += found.size
+                except InvalidFileError as error:
+                    self.flaw = str(error)
+                    return
+                yield found
+                self.size += found.size
+        finally:
+            os.close(number)
 
-    def append(self, header: Mapping[str, Any], arrays: Arrays) -> None:
-        """Write a change, which is on the disk when this returns."""
+    def append(
+        self, header: Mapping[str, Any], arrays: Arrays, permissions: disk.Permissions
+    ) -> None:
+        """Write a change, which is on the disk when this returns; fails as `disk.append` does."""
         data = container.dumps(header, arrays)
-        disk.append(self.path, data, self.size)
+        disk.append(self.path, data, self.size, permissions=permissions)
         self.size += len(data)
 
+    def secure(self, begin: int) -> None:
+        """Have all changes from a place on reach the disk, whoever wrote them."""
+        disk.write_again(self.path, begin, self.size)
 
-def _size_of(data: np.ndarray[Any, np.dtype[np.uint8]], path: Path) -> int:
-    if len(data) < container.PREFIX.size:
-        raise container.damaged(str(path), "it ends in the middle of a change")
-    return container.size_of(data, str(path))
-
-
-def _is_followed(data: np.ndarray[Any, np.dtype[np.uint8]]) -> bool:
-    """Tell whether another change begins somewhere after the one that is damaged."""
-    return container.MAGIC in data[len(container.MAGIC) :].tobytes()
+    def take_back(self, size: int) -> None:
+        """Cut off what was written since the journal ended there; fails as `disk.cut` does."""
+        disk.cut(self.path, size)
+        self.size = size

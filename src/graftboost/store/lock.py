@@ -8,6 +8,9 @@ import fcntl
 import os
 from pathlib import Path
 
+from graftboost.container import open_regular
+from graftboost.printable import printable
+
 
 class StoreLockedError(RuntimeError):
     """Somebody else writes to the store."""
@@ -27,7 +30,7 @@ class Lock:
         self._number = -1
         self._owner = os.getpid()
         try:
-            self._number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self._number = open_regular(path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise
@@ -38,7 +41,8 @@ class Lock:
         try:
             fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(self._number, 100, 0).decode(errors="replace").strip()
+            written = os.pread(self._number, 100, 0).decode(errors="replace")
+            holder = printable(written.strip())
             os.close(self._number)
             self._number = -1
             raise StoreLockedError(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from graftboost.printable import printable
 
 FIRST = "0" * 64  # before the first receipt
 
@@ -24,6 +28,10 @@ REFITTED = {
     True: "yes: with these bins, the trees are those of a model that never saw these rows",
     False: "no: a refit makes the trees those of a model that never saw these rows",
 }
+ACTIONS = ("create", "update", "refit", "refresh")
+STRATEGIES = ("in-place", "refit")
+HASH = re.compile("[0-9a-f]{64}")
+LEAST_ID, LARGEST_ID = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -38,14 +46,14 @@ class Receipt:
         What the caller calls it; unique unless the caller made it otherwise.
     time : str
         When, in UTC.
-    action : {"create", "update", "refit", "refresh", "compact"}
+    action : {"create", "update", "refit", "refresh"}
         What was asked for.
     removed, added : list of [first, end]
         Ids of the rows, in ranges of which the end is not part.
     before, after : str
         Digests of the model.
     strategy : {"in-place", "refit"}
-        Whether the trees were changed where needed, or all trained again.
+        Whether the trees were changed where needed, or all refitted.
     nodes_retrained, rows_retrained : int
         How much was.
     edges : {"given", "fitted without", "fitted with", ""}
@@ -78,8 +86,11 @@ class Receipt:
 
     def computed_hash(self) -> str:
         """Return the hash that it should have."""
-        content = {name: value for name, value in asdict(self).items() if name != "hash"}
+        content = {name: value for name, value in self._content().items() if name != "hash"}
         return hashlib.sha256(_as_json(content)).hexdigest()
+
+    def _content(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def n_removed(self) -> int:
@@ -96,7 +107,7 @@ class Receipt:
         return any(first <= row_id < end for first, end in self.removed)
 
     def in_words(self, refitted_since: bool | None = None) -> str:
-        """Return it for people to read.
+        """Return it for people to read; characters that a terminal obeys are escaped.
 
         Parameters
         ----------
@@ -122,21 +133,88 @@ class Receipt:
             facts["bin edges"] = EDGES[self.edges]
         facts["hash"] = self.hash
         head = f"Receipt {self.number}, request {self.request}, {self.time}"
-        return "\n".join([head, *(f"  {name:<16} {fact}" for name, fact in facts.items())])
+        lines = [f"  {name:<16} {printable(fact)}" for name, fact in facts.items()]
+        return "\n".join([printable(head), *lines])
 
     __str__ = in_words
 
     def to_line(self) -> bytes:
         """Return it as a line of JSON."""
-        return _as_json(asdict(self)) + b"\n"
+        return _as_json(self._content()) + b"\n"
+
+    @classmethod
+    def from_line(cls, line: bytes) -> Receipt:
+        """Return the receipt that a line holds; raises ValueError if it is damaged or none."""
+        if not line.endswith(b"\n"):
+            raise ValueError("the line is not complete")
+        try:
+            content = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ValueError("the line is not JSON, or nested too deeply") from error
+        return cls.from_json(content)
 
     @classmethod
     def from_json(cls, content: Any) -> Receipt:
         """Return the receipt that was written; raises ValueError if it is none."""
-        try:
-            return cls(**content)
-        except TypeError as error:
-            raise ValueError(f"{content!r} is no receipt") from error
+        names = {field.name for field in fields(cls)}
+        if not isinstance(content, dict) or set(content) != names:
+            raise ValueError("it does not have what a receipt has")
+        receipt = cls(**content)
+        for name, is_sound in _CHECKS.items():
+            if not is_sound(content[name]):
+                raise ValueError(f"its {name!r} is not what a receipt can have")
+        if bool(receipt.removed) != bool(receipt.edges):
+            raise ValueError("its 'edges' do not go with its 'removed'")
+        return receipt
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and HASH.fullmatch(value) is not None
+
+
+def _is_time(value: Any) -> bool:
+    try:
+        datetime.datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _are_ranges(value: Any) -> bool:
+    """Tell whether these are ranges of ids that ascend without touching."""
+    if not isinstance(value, list):
+        return False
+    last = LEAST_ID - 1
+    for pair in value:
+        if not (isinstance(pair, list) and len(pair) == 2 and all(type(i) is int for i in pair)):
+            return False
+        first, end = pair
+        if not last < first < end <= LARGEST_ID + 1:
+            return False
+        last = end
+    return True
+
+
+_CHECKS = {
+    "number": _is_count,
+    "request": lambda value: isinstance(value, str),
+    "time": _is_time,
+    "action": lambda value: value in ACTIONS,
+    "removed": _are_ranges,
+    "added": _are_ranges,
+    "before": lambda value: value == "" or _is_hash(value),
+    "after": _is_hash,
+    "strategy": lambda value: value in STRATEGIES,
+    "nodes_retrained": _is_count,
+    "rows_retrained": _is_count,
+    "edges": lambda value: value == "" or (isinstance(value, str) and value in EDGES),
+    "previous": _is_hash,
+    "hash": _is_hash,
+}
 
 
 def _ranges_in_words(ranges: list[Range]) -> str:
@@ -148,27 +226,6 @@ def _ranges_in_words(ranges: list[Range]) -> str:
 
 def _as_json(content: Any) -> bytes:
     return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
-
-
-def read_lines(data: bytes, n_sure: int) -> tuple[list[Receipt], int]:
-    """Return the receipts in a file, and how many of its bytes they take.
-
-    The first `n_sure` are known to be there. What comes after may end anyhow, as a crash leaves it;
-    such an end is not among them. Raises ValueError if one of the first cannot be read.
-    """
-    receipts: list[Receipt] = []
-    size = 0
-    for line in data.splitlines(keepends=True):
-        try:
-            if not line.endswith(b"\n"):
-                raise ValueError("the last line is not complete")
-            receipts.append(Receipt.from_json(json.loads(line)))
-        except ValueError as error:
-            if len(receipts) < n_sure:
-                raise ValueError(f"line {len(receipts) + 1} is no receipt: {error}") from error
-            break
-        size += len(line)
-    return receipts, size
 
 
 def find_break(receipts: Iterable[Receipt]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -16,6 +17,19 @@ from graftboost.sparse import AnyTable, csr, is_sparse
 from graftboost.store.receipts import Receipt
 
 KIND = "change"
+HEADER = {"kind", "receipt", "parameters", "seconds"}
+HEADER_OF_ROWS = {"rule", "classes", "relabel", "attributes", "n_features"}
+
+# The arrays of a change, and the types that each may have.
+Types = dict[str, tuple[str, ...]]
+REMOVED: Types = {"removed": ("int64",)}
+ADDED: Types = {
+    "added_ids": ("int64",),
+    "added_y": ("float64",),
+    "added_X": ("float32", "float64"),
+}
+WEIGHT: Types = {"added_weight": ("float64",)}
+SPARSE: Types = {"added_columns": ("int32", "int64"), "added_begin": ("int32", "int64")}
 
 
 @dataclass(frozen=True)
@@ -26,6 +40,9 @@ class Record:
     ----------
     receipt : Receipt
         What it did; its action says what it was.
+    parameters : mapping of str to object
+        The parameters that updates read (`graftboost.changes.UPDATE_PARAMETERS`), as
+        they were then.
     change : Change or None
         The rows that came and went, if it was an update.
     attributes : mapping of str to ndarray
@@ -35,6 +52,7 @@ class Record:
     """
 
     receipt: Receipt
+    parameters: Mapping[str, Any]
     change: Change | None = None
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     seconds: float = 0.0
@@ -44,6 +62,10 @@ class Record:
         header: dict[str, Any] = {
             "kind": KIND,
             "receipt": asdict(self.receipt),
+            "parameters": {
+                name: encode(value, f"the parameter {name}")
+                for name, value in self.parameters.items()
+            },
             "seconds": self.seconds,
         }
         if self.change is None:
@@ -57,10 +79,10 @@ class Record:
                 name: encode(values, f"the attribute {name}")
                 for name, values in self.attributes.items()
             },
+            "n_features": None if added is None else added.X.shape[1],
         }
         arrays = {"removed": Pieces.of(change.removed)}
         if added is not None:
-            header["n_features"] = added.X.shape[1]
             arrays |= _table_arrays(added.X)
             arrays |= {"added_ids": Pieces.of(added.ids), "added_y": Pieces.of(added.y)}
             if added.weight is not None:
@@ -69,39 +91,70 @@ class Record:
 
     @classmethod
     def restore(cls, found: Container) -> Record:
-        """Return the record that a container holds; raises InvalidFileError if it holds none."""
+        """Return the record that a container holds.
+
+        It has the form of one: every array its type and length, and a sparse table cells that are
+        there. Whether it can be made to a model is for `graftboost.store.soundness` to say.
+
+        Raises
+        ------
+        InvalidFileError
+            If it holds none.
+        """
         try:
             return cls._restore(found.header, found.arrays)
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
-            raise found.invalid(f"it holds a change that is none ({error})") from error
+        except RecursionError as error:
+            raise found.invalid("a change in it is nested too deeply") from error
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+            # What a value is stays out of the message: it may be somebody's.
+            what = str(error) if type(error) is FormError else "its header has a wrong value"
+            raise found.invalid(f"a change in it cannot be read ({what})") from error
 
     @classmethod
     def _restore(cls, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Record:
-        if header["kind"] != KIND:
-            raise ValueError(f"it is {header['kind']!r}")
-        receipt = Receipt.from_json(header["receipt"])
-        seconds = float(header["seconds"])
-        if "rule" not in header:
-            return cls(receipt, seconds=seconds)
-        added = None
-        if "added_ids" in arrays:
-            ids = arrays["added_ids"]
-            added = AddedRows(
-                _table(arrays, len(ids), header["n_features"]),
-                arrays["added_y"],
-                arrays.get("added_weight"),
-                ids,
-            )
-        classes = decode(header["classes"])
+        if header.get("kind") != KIND:
+            raise FormError("it is of another kind")
+        try:
+            receipt = Receipt.from_json(header["receipt"])
+        except ValueError as error:
+            raise FormError(f"its receipt is none: {error}") from error
+        if receipt.hash != receipt.computed_hash():
+            raise FormError("its receipt was changed")
+        seconds = header["seconds"]
+        if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
+            raise FormError("its time is not a number of seconds")
+        parameters = {name: decode(value) for name, value in header["parameters"].items()}
+        updates = receipt.action == "update"
+        if set(header) != (HEADER | HEADER_OF_ROWS if updates else HEADER):
+            raise FormError("its header does not have what such a change has")
+        if not updates:
+            if arrays:
+                raise FormError("it has rows, but is no update")
+            return cls(receipt, parameters, seconds=seconds)
+        classes, relabel = decode(header["classes"]), header["relabel"]
+        if classes is not None and not (isinstance(classes, np.ndarray) and classes.ndim == 1):
+            raise FormError("its classes are no list")
+        if not isinstance(relabel, list) or not all(type(code) is int for code in relabel):
+            raise FormError("relabel is not a list of class codes")
         change = Change(
-            Rule(**decode(header["rule"])),
+            _rule(decode(header["rule"])),
             arrays["removed"],
-            added,
-            None if classes is None else np.asarray(classes),
-            header["relabel"],
+            _added_rows(header["n_features"], arrays),
+            classes,
+            relabel,
         )
         attributes = {name: decode(values) for name, values in header["attributes"].items()}
-        return cls(receipt, change, attributes, seconds)
+        return cls(receipt, parameters, change, attributes, seconds)
+
+
+class FormError(ValueError):
+    """What has the checksums of a change does not have its form."""
+
+
+def _rule(content: Any) -> Rule:
+    if not isinstance(content, dict) or set(content) != {"name", "tolerance", "places"}:
+        raise FormError("its rule is none")
+    return Rule(**content)
 
 
 def _table_arrays(X: AnyTable) -> dict[str, Pieces]:
@@ -114,8 +167,45 @@ def _table_arrays(X: AnyTable) -> dict[str, Pieces]:
     }
 
 
+def _added_rows(n_features: Any, arrays: Mapping[str, NDArray[Any]]) -> AddedRows | None:
+    expected = dict(REMOVED)
+    if "added_ids" in arrays:
+        expected |= ADDED
+        expected |= WEIGHT if "added_weight" in arrays else {}
+        expected |= SPARSE if "added_begin" in arrays else {}
+    if set(arrays) != set(expected):
+        raise FormError("it does not have the arrays of an update")
+    for name, dtypes in expected.items():
+        if arrays[name].dtype not in dtypes:
+            raise FormError(f"{name} has numbers of the type {arrays[name].dtype}")
+    if "added_ids" not in arrays:
+        if n_features is not None:
+            raise FormError("it has features, but no rows to add")
+        return None
+    if type(n_features) is not int or n_features < 1:
+        raise FormError("n_features is not a number of features")
+    ids, y, weight = arrays["added_ids"], arrays["added_y"], arrays.get("added_weight")
+    for name, values in (("added_y", y), ("added_weight", weight)):
+        if values is not None and len(values) != len(ids):
+            raise FormError(f"{name} has {len(values)} values for {len(ids)} rows")
+    return AddedRows(_table(arrays, len(ids), n_features), y, weight, ids)
+
+
 def _table(arrays: Mapping[str, NDArray[Any]], n_rows: int, n_features: int) -> AnyTable:
+    values = arrays["added_X"]
     if "added_begin" not in arrays:
-        return arrays["added_X"].reshape(n_rows, n_features)
-    cells = arrays["added_X"], arrays["added_columns"], arrays["added_begin"]
-    return csr(cells, (n_rows, n_features))
+        if len(values) != n_rows * n_features:
+            raise FormError(f"added_X has {len(values)} values for {n_rows} rows")
+        return values.reshape(n_rows, n_features)
+    begin, columns = arrays["added_begin"], arrays["added_columns"]
+    if len(begin) != n_rows + 1 or begin[0] != 0 or (begin[1:] < begin[:-1]).any():
+        raise FormError("added_begin does not say where the cells of each row begin")
+    if not begin[-1] == len(columns) == len(values):
+        raise FormError("added_columns and added_X do not have the cells of added_begin")
+    if len(columns) and not 0 <= columns.min() <= columns.max() < n_features:
+        raise FormError("added_columns names a feature that is not there")
+    first = np.zeros(len(columns), dtype=bool)  # of its row
+    first[begin[:-1][begin[:-1] < len(columns)]] = True
+    if (~first[1:] & (columns[1:] <= columns[:-1])).any():
+        raise FormError("added_columns do not ascend in every row")
+    return csr((values, columns, begin), (n_rows, n_features))

@@ -12,26 +12,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost import container, saving
+from graftboost import container, disk, saving
 from graftboost.changes import Change, Rule
 from graftboost.container import Container, InvalidFileError, Pieces
 from graftboost.memory import stats_bytes
 from graftboost.report import UpdateReport
+from graftboost.row_ids import NO_IDS
 from graftboost.saving import Saved
 from graftboost.store.attributes import ARRAY, Attributes
 from graftboost.store.digest import digest
 from graftboost.store.journal import Journal
-from graftboost.store.receipts import Receipt
+from graftboost.store.receipt_log import NAME, ReceiptLog
+from graftboost.store.receipts import HASH, Receipt
 from graftboost.store.records import Record
+from graftboost.store.soundness import check_parameters, check_record
 from graftboost.threads import thread_count
 
 FORMAT = 1
-MODEL = re.compile(r"model-(\d{6,})\.graft")
+MODEL = re.compile(r"model-(\d{6,18})\.graft")
 LATER_IDS = "store_later_ids"
 
 
 class StoreError(RuntimeError):
     """A store is not what it should be, or cannot do what it was asked for."""
+
+
+class OutcomeUnknownError(StoreError):
+    """The disk failed such that nobody can know whether a change was made.
+
+    The store is closed. Opening it again finds out: its history has the change or has not.
+    """
 
 
 @dataclass
@@ -56,8 +66,15 @@ class State:
         Number and hash of the last receipt when the model was written.
     digest : str
         The fingerprint of the model.
-    recent : list of Receipt
-        Receipts of the changes since, which are in the `journal`.
+    log : ReceiptLog
+        The receipts.
+    n_changes : int
+        How many changes since the model was written are in the `journal`.
+    last_hash : str
+        The hash of the last receipt.
+    unlogged : list of Receipt
+        Receipts of changes in the journal that are not in the log: a writer was stopped between
+        the two.
     seconds : float
         How long the changes in the journal took.
     """
@@ -71,37 +88,39 @@ class State:
     number_written: int
     hash_written: str
     digest: str
-    recent: list[Receipt] = field(default_factory=list)
+    log: ReceiptLog
+    n_changes: int = 0
+    unlogged: list[Receipt] = field(default_factory=list)
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
         self.journal = Journal(journal_path(self.path, self.generation))
+        self.last_hash = self.hash_written
+        self._logged_size = 0  # of the journal
 
     # --- files ------------------------------------------------------------------------------------
 
     @classmethod
     def read(cls, path: Path, generation: int) -> State:
-        """Read a model and do the changes since it was written again."""
-        found = container.load(model_path(path, generation))
+        """Read a model and do the changes since it was written again.
+
+        Raises
+        ------
+        InvalidFileError
+            If a file is damaged, or a change is lost that was made.
+        """
+        found = container.load(model_path(path, generation), links=False)
         header = _store_header(found)
-        saved = saving.restore(found, trusted=True)
+        saved = saving.restore(found, verify_state=False)
         found.verify(name for name in found.arrays if name == LATER_IDS or name.startswith(ARRAY))
         try:
-            state = cls(
-                path,
-                generation,
-                saved,
-                Attributes.restore(header["attributes"], found.arrays),
-                np.array(found.arrays[LATER_IDS]),
-                dict(header["notes"]),
-                int(header["number"]),
-                str(header["receipt"]),
-                str(header["digest"]),
-            )
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
-            raise found.invalid(f"what it says of the store is wrong ({error!r})") from error
-        for change in state.journal.read():
-            state._redo(Record.restore(change))
+            check_parameters(saved.parameters)
+            state = cls._described(path, generation, saved, header, found.arrays)
+        except RecursionError as error:
+            raise found.invalid("what it says of the store is nested too deeply") from error
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+            raise found.invalid(f"what it says of the store is wrong ({error})") from error
+        state._replay()
         if digest(saved.forest) != state.digest:
             raise StoreError(
                 f"The changes in {state.journal.path} do not lead to the model that they led to. "
@@ -110,13 +129,68 @@ class State:
             )
         return state
 
-    def write(self, generation: int) -> None:
-        """Write the model as it is now."""
+    @classmethod
+    def _described(
+        cls,
+        path: Path,
+        generation: int,
+        saved: Saved,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+    ) -> State:
+        """Return what a header says, after a look at all of it."""
+        attributes = Attributes.restore(header["attributes"], arrays)
+        if attributes and len(attributes.ids) != saved.forest.n_rows:
+            raise ValueError("the attributes are not those of the rows")
+        later = np.array(arrays[LATER_IDS])
+        if later.dtype != np.int64 or (later[1:] <= later[:-1]).any():
+            raise ValueError(f"{LATER_IDS} are no ascending ids")
+        number, (begin, end) = header["number"], header["receipt_at"]
+        if not all(type(value) is int for value in (number, begin, end)):
+            raise ValueError("the last receipt has no number, or no place")
+        if number < 0 or not 0 <= begin < end < 2**63:
+            raise ValueError("the number of the last receipt cannot be, or its place")
+        for name in ("receipt", "digest"):
+            if not isinstance(header[name], str) or not HASH.fullmatch(header[name]):
+                raise ValueError(f"{name} is no hash")
+        if not isinstance(header["notes"], dict):
+            raise ValueError("notes are none")
+        return cls(
+            path,
+            generation,
+            saved,
+            attributes,
+            later,
+            header["notes"],
+            number,
+            header["receipt"],
+            header["digest"],
+            ReceiptLog(path / NAME, begin, end),
+        )
+
+    def check_model(self) -> None:
+        """Have the engine look at all it holds of the rows, before the first use of it.
+
+        Later calls return at once.
+
+        Raises
+        ------
+        InvalidFileError
+            If something in it cannot be.
+        """
+        try:
+            self.saved.forest.held_rows(NO_IDS)
+        except ValueError as error:
+            raise container.damaged(str(self.model_path), str(error)) from error
+
+    def write(self, generation: int, permissions: disk.Permissions) -> None:
+        """Write the model as it is now; fails as `disk.replacing` does."""
         kinds, arrays = self.attributes.contents()
         header = {
             "format": FORMAT,
-            "number": self.next_number - 1,
+            "number": self.number,
             "receipt": self.last_hash,
+            "receipt_at": [self.log.begin, self.log.size],
             "digest": self.digest,
             "attributes": kinds,
             "notes": self.notes,
@@ -126,6 +200,7 @@ class State:
             self.saved,
             state=True,
             extra=({"store": header}, {LATER_IDS: Pieces.of(self.later), **arrays}),
+            permissions=permissions,
         )
 
     @property
@@ -136,28 +211,50 @@ class State:
     # --- changes ----------------------------------------------------------------------------------
 
     @property
-    def next_number(self) -> int:
-        """The number of the next change."""
-        return self.number_written + 1 + len(self.recent)
+    def number(self) -> int:
+        """The number of the last change."""
+        return self.number_written + self.n_changes
 
-    @property
-    def last_hash(self) -> str:
-        """The hash of the last receipt."""
-        return self.recent[-1].hash if self.recent else self.hash_written
-
-    def _redo(self, record: Record) -> None:
-        receipt = record.receipt
-        if receipt.number != self.next_number or receipt.previous != self.last_hash:
-            raise StoreError(
-                f"{self.journal.path} does not follow from the model beside it: it has change "
-                f"{receipt.number} where {self.next_number} was expected."
+    def _replay(self) -> None:
+        """Do the changes in the journal again."""
+        # Where the receipts end is found out first: what they say by then is in the journal.
+        made = self.log.read_on(self.number, self.last_hash, self.log.end())
+        for found in self.journal.read():
+            self.check_model()
+            record = Record.restore(found)
+            logged = None if self.unlogged else next(made, None)
+            if logged is None and not self.unlogged:
+                self._logged_size = self.journal.size
+            self._redo(record, logged, found)
+        lost = next(made, None)
+        if lost is not None:
+            raise InvalidFileError(
+                f"Change {lost.number} of {self.path} was made, as {NAME} says, but is lost. "
+                f"{self.journal.flaw}"
             )
-        if record.change is None:
-            self.train(receipt.action)
-        else:
-            self.apply(record.change)
-            self.note(record.change, record.attributes)
-        self.add(record)
+
+    def _redo(self, record: Record, logged: Receipt | None, found: Container) -> None:
+        receipt = record.receipt
+        what = f"change {receipt.number}"
+        if receipt.number != self.number + 1 or receipt.previous != self.last_hash:
+            raise found.invalid(f"{what} stands where {self.number + 1} was expected")
+        if logged is not None and logged != receipt:
+            raise found.invalid(f"{what} is not the one that {NAME} names")
+        if receipt.before != self.digest:
+            raise found.invalid(f"{what} was made to another model")
+        try:
+            check_record(record, self.saved, self.attributes)
+            self.saved.parameters.update(record.parameters)
+            if record.change is None:
+                self.train(receipt.action)
+            else:
+                self.apply(record.change)
+                self.note(record.change, record.attributes)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise found.invalid(f"{what} cannot be made: {error}") from error
+        self._add(record)
+        if logged is None:
+            self.unlogged.append(receipt)
 
     def apply(
         self, change: Change, *, argument: str = "row_ids", start: float | None = None
@@ -166,17 +263,44 @@ class State:
         # Before the engine has more classes: whoever predicts meanwhile looks them up by number.
         if change.classes is not None:
             self.saved.classes[len(change.classes)] = change.classes
-        self.saved.forest.stats_memory = stats_bytes(self.saved.parameters.get("stats_memory"))
+        self.saved.forest.stats_memory = stats_bytes(self.saved.parameters["stats_memory"])
         return change.apply(self.saved.forest, self.n_threads, argument=argument, start=start)
 
-    def append(self, record: Record) -> None:
-        """Write a change that was made to the journal."""
-        self.journal.append(*record.contents())
-        self.add(record)
+    def commit(self, record: Record) -> None:
+        """Write a change that was made to the model: to the journal, and then its receipt.
 
-    def add(self, record: Record) -> None:
+        Raises
+        ------
+        disk.UncertainError
+            If it may be written or not. After any other error it is not, also after a power cut.
+        """
+        journal_size, log_begin, log_size = self.journal.size, self.log.begin, self.log.size
+        try:
+            self.journal.append(*record.contents(), disk.Permissions.of(self.model_path))
+            self.log.append([record.receipt])
+        except disk.UncertainError:
+            raise
+        except BaseException:
+            # The receipt goes first: one without its change would look like damage.
+            self.log.take_back(log_begin, log_size)
+            self.journal.take_back(journal_size)
+            raise
+        self._add(record)
+
+    def settle(self) -> None:
+        """Write the receipts of changes in the journal that lack theirs; all of it is durable then.
+
+        Whoever wrote these changes was stopped before he knew that they are on the disk.
+        """
+        if self.unlogged:
+            self.journal.secure(self._logged_size)
+            self.log.append(self.unlogged)
+            self.unlogged = []
+
+    def _add(self, record: Record) -> None:
         """Take note of a change that is in the journal."""
-        self.recent.append(record.receipt)
+        self.n_changes += 1
+        self.last_hash = record.receipt.hash
         self.digest = record.receipt.after
         self.seconds += record.seconds
 
@@ -192,16 +316,22 @@ class State:
 
     def train(self, action: str) -> None:
         """Refit, or refresh."""
-        if action not in ("refit", "refresh"):
-            raise StoreError(f"{self.journal.path} holds a change of an unknown kind, {action!r}.")
-        getattr(self.saved.forest, action)(self.n_threads)
+        if action == "refit":
+            self.saved.forest.refit(self.n_threads)
+        else:
+            self.saved.forest.refresh(self.n_threads)
+
+    @property
+    def rule(self) -> Rule:
+        """The rule by which updates tell whether a split still passes."""
+        p = self.saved.parameters
+        return Rule.of(p["tolerance_rule"], p["tolerance"], p["split_sample"], p["max_bins"])
 
     def removal(self, removed: NDArray[np.int64]) -> Change:
         """Return the change that removes these rows."""
-        p, classes = self.saved.parameters, self.saved.classes.get(self.saved.n_classes)
-        rule = Rule.of(p["tolerance_rule"], p["tolerance"], p["split_sample"], p["max_bins"])
+        classes = self.saved.classes.get(self.saved.n_classes)
         relabel = [] if classes is None else list(range(len(classes)))
-        return Change(rule, removed, None, classes, relabel)
+        return Change(self.rule, removed, None, classes, relabel)
 
     def edges(self, removed: NDArray[np.int64]) -> str:
         """Tell what rows that go leave behind in the bins."""
@@ -214,8 +344,7 @@ class State:
     @property
     def n_threads(self) -> int:
         """Threads that the model may use."""
-        n_jobs = self.saved.parameters.get("n_jobs")
-        return thread_count(n_jobs if isinstance(n_jobs, int) else None)
+        return thread_count(self.saved.parameters["n_jobs"])
 
 
 def model_path(path: Path, generation: int) -> Path:
@@ -254,6 +383,8 @@ def _all_edges_given(saved: Saved) -> bool:
     given = saved.parameters.get("bin_edges")
     if given is None or saved.categories:  # their categories are those that occurred
         return False
+    if not isinstance(given, Mapping) and len(given) != saved.forest.bins.n_features:
+        return False  # set since the fit
     for feature in range(saved.forest.bins.n_features):
         name = None if saved.feature_names is None else saved.feature_names[feature]
         if isinstance(given, Mapping):

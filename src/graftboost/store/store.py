@@ -12,35 +12,34 @@ import time
 import uuid
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graftboost import container, disk
-from graftboost.changes import Change
+from graftboost.changes import UPDATE_PARAMETERS, Change
 from graftboost.container import InvalidFileError
 from graftboost.report import UpdateReport
 from graftboost.row_ids import NO_IDS, ids_to_remove
 from graftboost.store.attributes import Attributes
-from graftboost.store.conditions import where
 from graftboost.store.digest import digest
-from graftboost.store.journal import Journal
 from graftboost.store.lock import Lock
-from graftboost.store.receipts import FIRST, Receipt, as_ranges, find_break, read_lines
+from graftboost.store.receipt_log import NAME, ReceiptLog
+from graftboost.store.receipts import FIRST, Receipt, as_ranges
 from graftboost.store.records import Record
-from graftboost.store.state import State, StoreError, newest_generation
+from graftboost.store.state import OutcomeUnknownError, State, StoreError, newest_generation
+from graftboost.store.view import StoreView
 
 if TYPE_CHECKING:
     from graftboost.estimators import GraftBoostClassifier, GraftBoostRegressor
 
-RECEIPTS = "receipts.jsonl"
 LOCK = "lock"
 # What writers leave behind that are stopped, or have written something newer.
 LEFT_OVER = re.compile(r"lock|receipts\.jsonl|\..*\.tmp")
-OURS = re.compile(r"\.?(model|journal)-\d{6,}\.graft(\..*\.tmp)?|\.receipts\.jsonl\..*\.tmp")
+OURS = re.compile(r"\.?(model|journal)-\d{6,18}\.graft(\..*\.tmp)?|\.receipts\.jsonl\..*\.tmp")
 
 # The model is written anew after so many changes, or earlier if doing them again takes longer than
 # to write it at so many bytes a second.
@@ -50,13 +49,22 @@ BYTES_PER_SECOND = 2.5e8
 READ_TRIES = 20
 
 
-class Store:
+class Store(StoreView):
     """A model that lives in a directory.
 
     A call that changes the model returns when the change is on the disk. After a crash at any
-    point, `open` gives the model as of the last call that returned, or of the one under way.
+    point, `open` gives the model as of the last call that returned, or of the one under way. A call
+    that raises has changed nothing, except that an `OutcomeUnknownError` says that nobody can know:
+    the disk failed to write the change, and failed to undo that. The store is closed then, and
+    opening it again tells.
 
     Make one with `Store.create` or `Store.open`, and close it, or use it in a ``with`` block.
+
+    The parameters that updates read (`tolerance_rule`, `tolerance`, `stats_memory`, `n_jobs`) are
+    those of the estimator `Store.model`, and may be set there with ``set_params``. `add`, `remove`,
+    `update`, `refit` and `refresh` all use them as they are when called, and write them down with
+    the change: they are the same after compaction and after opening the store again. A setting that
+    no change has followed is lost when the store is closed.
 
     Examples
     --------
@@ -81,6 +89,7 @@ class Store:
         self._turn = threading.RLock()
         self._model: GraftBoostClassifier | GraftBoostRegressor | None = None
         self._held: State | None = None
+        self._why_closed = ""
 
     # --- opening and closing ----------------------------------------------------------------------
 
@@ -119,6 +128,7 @@ class Store:
             The store, open for writing.
         """
         model._check_updatable()
+        model._validate_params()
         path = Path(path).resolve()
         _check_free(path)
         with model._turn.lock:
@@ -129,7 +139,7 @@ class Store:
                 kept.add(ids, kept.check(attributes, len(ids)))
             receipt = Receipt(
                 number=0,
-                request=request or _new_request(),
+                request=_request(request),
                 time=_now(),
                 action="create",
                 removed=[],
@@ -143,17 +153,18 @@ class Store:
                 previous=FIRST,
             ).sealed()
             known = json.loads(json.dumps(notes or {}))
-            state = State(path, 0, saved, kept, NO_IDS, known, 0, receipt.hash, receipt.after)
-            path.mkdir(parents=True, exist_ok=True)
-            lock = Lock(path / LOCK)
-            store = cls(path, lock, compact_every)
+            line = receipt.to_line()
+            log = ReceiptLog(path / NAME, 0, len(line))
+            state = State(path, 0, saved, kept, NO_IDS, known, 0, receipt.hash, receipt.after, log)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=0o700, exist_ok=True)
+            store = cls(path, Lock(path / LOCK), compact_every)
             try:
                 _check_free(path)  # now that nobody else can make one there
                 # The model comes last: a directory without one is no store yet.
-                with disk.replacing(path / RECEIPTS) as file:
-                    file.write(receipt.to_line())
-                state.write(1)
-                disk.flush_directory(path.parent)
+                with disk.replacing(path / NAME, disk.PRIVATE) as file:
+                    file.write(line)
+                _write_first(state)
                 store._load()
             except BaseException:
                 store.close()
@@ -192,7 +203,7 @@ class Store:
         StoreLockedError
             If somebody else writes to it.
         InvalidFileError
-            If one of its files is damaged.
+            If one of its files is damaged, or a change that was made is lost.
         """
         path = Path(path).resolve()
         if newest_generation(path) is None:
@@ -203,8 +214,8 @@ class Store:
         store = cls(path, lock, compact_every)
         try:
             store._load()
-            if lock is not None:
-                store._tidy_up()
+            if lock is not None and store._tidy_up():
+                disk.flush_directory(path)
         except BaseException:
             store.close()
             raise
@@ -262,9 +273,10 @@ class Store:
         """
         if X is None:
             raise ValueError("X is None. Pass the features of the rows to add.")
-        return self.update(
-            X, y, sample_weight, row_ids=row_ids, attributes=attributes, request=request
-        )
+        with self._turn:
+            report = self._update(X, y, sample_weight, row_ids, None, attributes, request)
+            self._compact_if_due()
+        return report
 
     def remove(self, row_ids: ArrayLike | slice, *, request: str | None = None) -> UpdateReport:
         """Remove rows, as the estimator's `remove` does.
@@ -285,8 +297,13 @@ class Store:
             raise ValueError("row_ids is None. Pass ids, a mask over row_ids, or a slice of ids.")
         with self._turn:
             state = self._writable()
-            change = state.removal(ids_to_remove(state.saved.forest, row_ids, "row_ids"))
-            return self._commit_update(change, {}, "row_ids", request)
+            if self._model is None:  # without it, nobody waits for scikit-learn
+                change = state.removal(ids_to_remove(state.saved.forest, row_ids, "row_ids"))
+            else:
+                change = self._model._read_change(None, None, None, None, row_ids, "row_ids")
+            report = self._commit_update(change, {}, "row_ids", request)
+            self._compact_if_due()
+        return report
 
     def update(
         self,
@@ -316,15 +333,9 @@ class Store:
             What was done.
         """
         with self._turn:
-            state = self._writable()
-            start = time.perf_counter()
-            change = self.model._read_change(X, y, sample_weight, row_ids, remove, "remove")
-            kept: dict[str, NDArray[Any]] = {}
-            if change.added is not None:
-                kept = state.attributes.check(attributes, len(change.added.ids))
-            elif attributes is not None:
-                raise ValueError("attributes is given without X. Pass both, or neither.")
-            return self._commit_update(change, kept, "remove", request, start)
+            report = self._update(X, y, sample_weight, row_ids, remove, attributes, request)
+            self._compact_if_due()
+        return report
 
     def refit(self, *, request: str | None = None) -> None:
         """Train all trees again from the rows held, as the estimator's `refit` does.
@@ -334,7 +345,9 @@ class Store:
         request : str, default=None
             What the receipt calls this; a new name if not given.
         """
-        self._commit_training("refit", request)
+        with self._turn:
+            self._commit_training("refit", request)
+            self._compact_if_due()
 
     def refresh(self, *, request: str | None = None) -> None:
         """Bring leaf values up to date, as the estimator's `refresh` does.
@@ -344,7 +357,29 @@ class Store:
         request : str, default=None
             What the receipt calls this; a new name if not given.
         """
-        self._commit_training("refresh", request)
+        with self._turn:
+            self._commit_training("refresh", request)
+            self._compact_if_due()
+
+    def _update(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        row_ids: ArrayLike | None,
+        remove: ArrayLike | slice | None,
+        attributes: Mapping[str, Any] | None,
+        request: str | None,
+    ) -> UpdateReport:
+        state = self._writable()
+        start = time.perf_counter()
+        change = self.model._read_change(X, y, sample_weight, row_ids, remove, "remove")
+        kept: dict[str, NDArray[Any]] = {}
+        if change.added is not None:
+            kept = state.attributes.check(attributes, len(change.added.ids))
+        elif attributes is not None:
+            raise ValueError("attributes is given without X. Pass both, or neither.")
+        return self._commit_update(change, kept, "remove", request, start)
 
     def _commit_update(
         self,
@@ -357,6 +392,9 @@ class Store:
         state = self._writable()
         if change.is_empty:
             return change.apply(state.saved.forest, 1, argument=argument, start=start)
+        request = _request(request)
+        parameters = self._update_parameters(state)
+        change = replace(change, rule=state.rule)
         edges = state.edges(change.removed)
         with self._durably():
             report = state.apply(change, argument=argument, start=start)
@@ -373,24 +411,32 @@ class Store:
                 rows_retrained=report.rows_retrained,
                 edges=edges,
             )
-            state.append(Record(receipt, change, attributes, report.seconds["total"]))
-        self._compact_if_due()
+            seconds = report.seconds["total"]
+            state.commit(Record(receipt, parameters, change, attributes, seconds))
         return report
 
     def _commit_training(self, action: str, request: str | None) -> None:
-        with self._turn:
-            state = self._writable()
-            start = time.perf_counter()
-            with self._durably():
-                state.train(action)
-                strategy = "refit" if action == "refit" else "in-place"
-                receipt = self._receipt(request, action, strategy=strategy)
-                state.append(Record(receipt, seconds=time.perf_counter() - start))
-            self._compact_if_due()
+        state = self._writable()
+        request = _request(request)
+        parameters = self._update_parameters(state)
+        start = time.perf_counter()
+        with self._durably():
+            state.train(action)
+            strategy = "refit" if action == "refit" else "in-place"
+            receipt = self._receipt(request, action, strategy=strategy)
+            seconds = time.perf_counter() - start
+            state.commit(Record(receipt, parameters, seconds=seconds))
+
+    def _update_parameters(self, state: State) -> dict[str, Any]:
+        """Return the parameters that updates read: the estimator's, where a user may set them."""
+        parameters = state.saved.parameters
+        if self._model is not None:
+            parameters.update(self._model._read_update_parameters())
+        return {name: parameters[name] for name in UPDATE_PARAMETERS}
 
     def _receipt(
         self,
-        request: str | None,
+        request: str,
         action: str,
         *,
         strategy: str,
@@ -403,8 +449,8 @@ class Store:
         """Return the receipt of a change that was made to the model, but not yet written."""
         state = self._state
         return Receipt(
-            state.next_number,
-            request or _new_request(),
+            state.number + 1,
+            request,
             _now(),
             action,
             removed or [],
@@ -422,6 +468,7 @@ class Store:
     def _durably(self) -> Iterator[None]:
         """If what was done cannot be written down, go back to what is written."""
         state = self._state
+        state.check_model()
         if digest(state.saved.forest) != state.digest:
             self._read_again()
             raise StoreError(
@@ -430,6 +477,8 @@ class Store:
             )
         try:
             yield
+        except disk.UncertainError as error:
+            raise self._unknown("Whether the change was made is not known", error) from error
         except BaseException as error:
             # What the engine refuses has changed nothing.
             if not isinstance(error, ValueError) or digest(state.saved.forest) != state.digest:
@@ -441,169 +490,14 @@ class Store:
                 ) from error
             raise
 
-    # --- looking ----------------------------------------------------------------------------------
-
-    @property
-    def model(self) -> GraftBoostClassifier | GraftBoostRegressor:
-        """The estimator that the store holds, for reading: what changes it is not written down."""
-        model = self._model
-        if model is not None:  # predictions do not wait for changes
-            return model
-        with self._turn:
-            if self._model is None:
-                from graftboost.estimators import restored
-
-                self._model = restored(self._state.saved, str(self.path))
-            return self._model
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict, as the estimator does."""
-        return self.model.predict(X)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return probabilities, as a classifier does."""
-        probabilities: NDArray[np.float64] = self._of_model("predict_proba")(X)
-        return probabilities
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return scores, as a classifier does."""
-        scores: NDArray[np.float64] = self._of_model("decision_function")(X)
-        return scores
-
-    def _of_model(self, name: str) -> Any:
-        if not hasattr(self.model, name):
-            raise AttributeError(f"The store holds a {type(self.model).__name__}, without {name}.")
-        return getattr(self.model, name)
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows the model holds."""
-        return self._state.saved.forest.n_rows
-
-    @property
-    def row_ids(self) -> NDArray[np.int64]:
-        """Ids of the rows that the model holds."""
-        return self._state.saved.forest.row_ids
-
-    @property
-    def n_trees(self) -> int:
-        """How many trees the model has."""
-        return self._state.saved.forest.n_trees
-
-    @property
-    def digest(self) -> str:
-        """The fingerprint of the model."""
-        return self._state.digest
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        """What the maker of the store wanted remembered."""
-        return self._state.notes
-
-    @property
-    def attribute_names(self) -> list[str]:
-        """Names of the columns that are kept beside the rows."""
-        return list(self._state.attributes.columns)
-
-    def is_text(self, attribute: str) -> bool:
-        """Tell whether a column that is kept beside the rows holds text."""
-        return bool(self._state.attributes.columns[attribute].dtype == object)
-
-    def summary(self) -> dict[str, Any]:
-        """Return what the store holds, in a few words and numbers."""
-        saved = self._state.saved
-        classes = saved.classes.get(saved.n_classes)
-        return {
-            "model": saved.estimator,
-            "rows": saved.forest.n_rows,
-            "features": saved.forest.bins.n_features,
-            "classes": None if classes is None else [str(label) for label in classes],
-            "trees": saved.forest.n_trees,
-            "kept_beside_the_rows": self.attribute_names,
-        }
-
-    def find(self, condition: str) -> NDArray[np.int64]:
-        """Return the ids of rows by their attributes.
-
-        Parameters
-        ----------
-        condition : str
-            What is to hold of them, such as ``customer == 17 and region in ("north", "west")``.
-            "row_id" is the id itself.
-
-        Returns
-        -------
-        ndarray of int64
-            The ids.
-        """
-        with self._turn:
-            kept = self._state.attributes
-            ids = kept.ids if kept else self.row_ids
-            return ids[where(condition, {"row_id": ids, **kept.columns})]
-
-    def history(self) -> list[Receipt]:
-        """Return the receipts of all changes, from the first to the last."""
-        with self._turn:
-            state = self._state
-            # The file may be ahead of the journal, and of a reader whom the writer has left behind.
-            written = [r for r in self._written_receipts() if r.number < state.next_number]
-            last = written[-1].number if written else -1
-            return [*written, *(r for r in state.recent if r.number > last)]
-
-    def receipt(self, request: str | int) -> Receipt:
-        """Return the receipt of a request, by its name or by the number of the change."""
-        receipts = self.history()
-        for receipt in receipts:
-            if receipt.request == request:
-                return receipt
-        for receipt in receipts:
-            if str(receipt.number) == str(request):
-                return receipt
-        raise KeyError(f"There is no receipt of {request!r}. history() has all there are.")
-
-    def refitted_since(self, receipt: Receipt) -> bool:
-        """Tell whether all trees were trained again by a change or after it.
-
-        Then they are those of a model that was trained with these bins, and for as many iterations,
-        on rows among which those that it removed never were.
-        """
-        return any(
-            later.strategy == "refit" and later.number >= receipt.number for later in self.history()
+    def _unknown(self, what: str, error: Exception) -> OutcomeUnknownError:
+        """Close the store, and return an error that says what nobody can know."""
+        self.close()
+        self._why_closed = ", because the disk failed and what it holds is not known"
+        return OutcomeUnknownError(
+            f"{what}: {error}. The store {self.path} is closed. Check the disk, then open the "
+            "store again: its history tells."
         )
-
-    def verify(self) -> None:
-        """Check everything: the chain of receipts, all checksums, and every sum in the model.
-
-        Raises
-        ------
-        StoreError or InvalidFileError
-            If something is not as it should be.
-        """
-        with self._turn:
-            state, receipts = self._state, self.history()
-            known = {receipt.number: receipt.hash for receipt in receipts}
-            problem = find_break(receipts)
-            if problem is None and known.get(state.next_number - 1) != state.last_hash:
-                problem = f"receipt {state.next_number - 1} is not that of the last change"
-            if problem is None and known.get(state.number_written) != state.hash_written:
-                problem = f"receipt {state.number_written} is not the one that the model names"
-            if problem is not None:
-                raise StoreError(f"The chain of receipts in {self.path} is broken: {problem}.")
-            try:
-                container.load(state.model_path).verify()
-            except FileNotFoundError:
-                raise StoreError(
-                    f"{state.model_path} is gone: a writer has written a newer one. Open the store "
-                    "again to verify that."
-                ) from None
-            for found in Journal(state.journal.path).read():
-                Record.restore(found)
-            if digest(state.saved.forest) != state.digest:
-                raise StoreError(f"The model in {self.path} is not the one of its last receipt.")
-            try:
-                state.saved.forest.check_state(state.n_threads)
-            except RuntimeError as error:
-                raise StoreError(f"The model in {self.path} is damaged: {error}") from error
 
     # --- files ------------------------------------------------------------------------------------
 
@@ -612,51 +506,85 @@ class Store:
         with self._turn:
             state = self._writable()
             try:
-                if state.recent:
+                if state.n_changes:
                     # What is damaged is not written again with checksums that are right.
-                    container.load(state.model_path).verify()
-                    self._write_receipts()
-                    try:
-                        state.write(state.generation + 1)
-                    finally:
-                        # From the new file, if there is one: the old one's pages, with what was
-                        # removed, go with it.
-                        self._read_again()
+                    container.load(state.model_path, links=False).verify()
+                    state.log.secure()
+                    self._write_anew(state)
                 self._tidy_up()
+                disk.flush_directory(self.path)
+            except disk.UncertainError as error:
+                what = "The files were written anew, but may not stay so; no change is lost"
+                raise self._unknown(what, error) from error
             except OSError as error:
                 raise StoreError(
                     f"The files of {self.path} could not be written anew ({error}). Nothing is "
                     "lost, but they may still hold removed rows. Make room, and compact again."
                 ) from error
 
+    def _write_anew(self, state: State) -> None:
+        """Write the model, and go on from the new file: the old one's pages go with it."""
+        try:
+            state.write(state.generation + 1, disk.Permissions.of(state.model_path))
+        except disk.UncertainError:
+            raise
+        except BaseException:
+            # The new file may be in its place all the same. Then the next change has to follow it.
+            if newest_generation(self.path) != state.generation:
+                self._read_again()
+            raise
+        self._read_again()
+
     def _compact_if_due(self) -> None:
         state = self._state
-        size = state.model_path.stat().st_size
-        if len(state.recent) < self._compact_every and (
-            state.seconds < 1 + size / BYTES_PER_SECOND
-        ):
+        try:
+            size = state.model_path.stat().st_size
+        except OSError:
+            size = 0
+        if state.n_changes < self._compact_every and state.seconds < 1 + size / BYTES_PER_SECOND:
             return
         try:
             self.compact()
-        except (StoreError, InvalidFileError) as error:  # the change itself is on the disk
-            warnings.warn(str(error), RuntimeWarning, stacklevel=4)
+        except (StoreError, InvalidFileError, MemoryError) as error:
+            # The change itself is on the disk, so its call has to return.
+            warnings.warn(str(error), RuntimeWarning, stacklevel=3)
 
     def _read_again(self) -> None:
         """Go back to what is on the disk; if that cannot be read, the store is closed."""
         self._held = None
-        self._load()
+        try:
+            self._load()
+        except BaseException as error:
+            self.close()
+            self._why_closed = ", because its files could not be read again"
+            if isinstance(error, OSError):
+                raise StoreError(
+                    f"The files of {self.path} could not be read again ({error}), and the store is "
+                    "closed. It holds what it held before the call; open it again."
+                ) from error
+            raise
 
     def _load(self) -> None:
         """Read the newest model and do the changes since then again."""
+        if self._lock is not None:
+            # A writer before may have been stopped before the names of its files were on the disk.
+            disk.flush_directory(self.path)
         for _ in range(READ_TRIES):
             generation = newest_generation(self.path)
             if generation is None:
                 break
-            with contextlib.suppress(FileNotFoundError):
+            try:
                 state = State.read(self.path, generation)
+            except (FileNotFoundError, InvalidFileError):
+                # A writer may have gone on to another model meanwhile, and taken this one away.
                 if newest_generation(self.path) == generation:
-                    self._hold(state)
-                    return
+                    raise
+                continue
+            if newest_generation(self.path) == generation:
+                if self._lock is not None:
+                    state.settle()
+                self._hold(state)
+                return
         raise FileNotFoundError(f"The model in {self.path} is gone. Take it from a backup.")
 
     def _hold(self, state: State) -> None:
@@ -668,30 +596,16 @@ class Store:
             if state.saved.classes:
                 self._model._classes = state.saved.classes
 
-    def _written_receipts(self) -> list[Receipt]:
-        path = self.path / RECEIPTS
-        try:
-            return read_lines(path.read_bytes(), self._state.number_written + 1)[0]
-        except FileNotFoundError:
-            raise StoreError(f"{path} is missing: the receipts before are lost.") from None
-        except ValueError as error:
-            raise InvalidFileError(f"{path} is damaged: {error}") from error
+    def _tidy_up(self) -> bool:
+        """Remove what earlier writers left behind, by design or because they were stopped.
 
-    def _write_receipts(self) -> None:
-        """Take the receipts over from the journal, which is going to be removed."""
-        path = self.path / RECEIPTS
-        written, size = read_lines(path.read_bytes(), self._state.number_written + 1)
-        last = written[-1].number if written else -1
-        lines = b"".join(r.to_line() for r in self._state.recent if r.number > last)
-        disk.append(path, lines, size)
-
-    def _tidy_up(self) -> None:
-        """Remove what writers before left behind, by design or because they were stopped."""
+        Returns whether there was anything.
+        """
         keep = {self._state.model_path, self._state.journal.path}
-        for path in self.path.iterdir():
-            if path not in keep and OURS.fullmatch(path.name):
-                disk.remove(path)
-        disk.flush_directory(self.path)
+        left = [p for p in self.path.iterdir() if p not in keep and OURS.fullmatch(p.name)]
+        for path in left:
+            disk.remove(path)
+        return bool(left)
 
     @property
     def _state(self) -> State:
@@ -700,7 +614,7 @@ class Store:
             with self._turn:  # somebody may be reading it again
                 state = self._held
         if state is None:
-            raise StoreError(f"The store {self.path} is closed. Open it again.")
+            raise StoreError(f"The store {self.path} is closed{self._why_closed}. Open it again.")
         return state
 
     def _writable(self) -> State:
@@ -710,6 +624,21 @@ class Store:
                 f"The store {self.path} is open for reading. Open it with read_only=False."
             )
         return state
+
+
+def _write_first(state: State) -> None:
+    """Write the model that makes a directory a store."""
+    try:
+        state.write(1, disk.PRIVATE)
+        try:
+            disk.flush_directory(state.path.parent)
+        except OSError as error:
+            raise disk.UncertainError(str(error)) from error
+    except disk.UncertainError as error:
+        raise OutcomeUnknownError(
+            f"It is not certain that the store {state.path} survives a power cut ({error}). Check "
+            "the disk; then open the store, or remove the directory and create it again."
+        ) from error
 
 
 def _check_free(path: Path) -> None:
@@ -724,8 +653,14 @@ def _check_free(path: Path) -> None:
     )
 
 
-def _new_request() -> str:
-    return uuid.uuid4().hex
+def _request(request: Any) -> str:
+    """Return what a caller calls a change, or a new name."""
+    if request is not None and not isinstance(request, str):
+        raise TypeError(
+            f"request is of type {type(request).__name__}, but a receipt names it by text. Pass a "
+            "str, or leave it out to have a new name."
+        )
+    return request or uuid.uuid4().hex
 
 
 def _now() -> str:

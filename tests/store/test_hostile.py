@@ -1,0 +1,344 @@
+"""Files whose checksums are right, and which say what cannot be: none of it reaches the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from graftboost import GraftBoostClassifier
+from graftboost.container import InvalidFileError
+from graftboost.store import Store
+from graftboost.store.receipts import Receipt
+
+from .stores import N_ROWS, SMALL, make_model, make_rows, reseal_journal, reseal_model
+
+Header, Arrays = dict[str, Any], dict[str, Any]
+Hostile = Callable[[Header, Arrays], Any]
+X, _ = make_rows(7, 4)
+NEW_CLASS = {"array": ["<U5", ["maybe", "no", "yes"]]}
+
+
+def _set(array: str, values: Any, dtype: Any = float) -> Hostile:
+    return lambda header, arrays: arrays.update({array: np.array(values, dtype=dtype)})
+
+
+def _say(**entries: Any) -> Hostile:
+    return lambda header, arrays: header.update(entries)
+
+
+def _without(name: str) -> Hostile:
+    return lambda header, arrays: (arrays if name in arrays else header).pop(name)
+
+
+def _rule(**entries: Any) -> Hostile:
+    def change(header: Header, arrays: Arrays) -> None:
+        rule = {**dict(header["rule"]["dict"]), **entries}
+        header["rule"] = {"dict": [list(pair) for pair in rule.items()]}
+
+    return change
+
+
+def _parameter(**entries: Any) -> Hostile:
+    return lambda header, arrays: header["parameters"].update(entries)
+
+
+def _receipt(seal: bool = True, **entries: Any) -> Hostile:
+    def change(header: Header, arrays: Arrays) -> None:
+        content = {**header["receipt"], **entries}
+        if seal:
+            content["hash"] = Receipt(**{**content, "hash": ""}).computed_hash()
+        header["receipt"] = content
+
+    return change
+
+
+def _both(*changes: Hostile) -> Hostile:
+    return lambda header, arrays: [change(header, arrays) for change in changes]
+
+
+def _nested(depth: int) -> list[Any]:
+    nested: list[Any] = []
+    for _ in range(depth):
+        nested = [nested]
+    return nested
+
+
+NAN = {"float": "nan"}
+IN_JOURNAL: dict[str, Hostile] = {
+    # Class codes, which are indices.
+    "a class beyond": _set("added_y", [7, 0, 1, 0]),
+    "a class far beyond": _set("added_y", [1e9, 0, 1, 0]),
+    "a class below": _set("added_y", [-3, 0, 1, 0]),
+    "half a class": _set("added_y", [0.5, 0, 1, 0]),
+    "a missing class": _set("added_y", [np.nan, 0, 1, 0]),
+    "an infinite class": _set("added_y", [np.inf, 0, 1, 0]),
+    # The codes that classes get.
+    "relabel beyond": _say(classes=NEW_CLASS, relabel=[10**6, -(10**6)]),
+    "relabel twice": _say(classes=NEW_CLASS, relabel=[1, 1]),
+    "relabel out of order": _say(classes=NEW_CLASS, relabel=[2, 1]),
+    "relabel too short": _say(classes=NEW_CLASS, relabel=[1]),
+    "relabel none": _say(classes=NEW_CLASS, relabel=[]),
+    "relabel too long": _say(relabel=[0, 1, 2]),
+    "relabel by halves": _say(relabel=[0, 1.5]),
+    "relabel no list": _say(relabel="01"),
+    "a class that no row has": _both(
+        _say(classes=NEW_CLASS, relabel=[1, 2]), _set("added_y", [1, 2, 1, 2])
+    ),
+    "other classes": _say(classes={"array": ["<U3", ["no", "YES"]]}),
+    "fewer classes": _say(classes={"array": ["<U3", ["no"]]}, relabel=[0]),
+    "no classes": _say(classes=None, relabel=[]),
+    "classes in a table": _say(classes={"array": ["<U3", [["no", "yes"]]]}),
+    "classes of no type": _say(classes={"array": ["|V8", ["no", "yes"]]}),
+    # Lengths and types.
+    "y too short": _set("added_y", [0.0]),
+    "y of another type": _set("added_y", [0, 0, 1, 0], np.int64),
+    "weights too short": _set("added_weight", [2.0]),
+    "ids too many": _set("added_ids", [200, 201, 202, 203, 204], np.int64),
+    "ids of another type": _set("added_ids", [200, 201, 202, 203]),
+    "no rows": _both(_set("added_ids", [], np.int64), _set("added_y", []), _set("added_X", [])),
+    "X too short": _set("added_X", np.zeros(15)),
+    "X of another type": _set("added_X", np.zeros(16), np.int32),
+    "too few features": _both(_say(n_features=2), _set("added_X", np.zeros(8))),
+    "too many features": _both(_say(n_features=300), _set("added_X", np.zeros(1200))),
+    "no features": _both(_say(n_features=0), _set("added_X", [])),
+    "features by a name": _say(n_features="4"),
+    "removed of another type": _set("removed", [1.0]),
+    "no removed": _without("removed"),
+    "no y": _without("added_y"),
+    "an array too many": _set("added_z", [1.0]),
+    # Values.
+    "an id twice": _set("added_ids", [200, 200, 202, 203], np.int64),
+    "an id that is held": _set("added_ids", [5, 201, 202, 203], np.int64),
+    "X infinite": _set("added_X", np.full(16, np.inf)),
+    "a negative weight": _set("added_weight", [-1, 1, 1, 1]),
+    "a missing weight": _set("added_weight", [np.nan, 1, 1, 1]),
+    "an infinite weight": _set("added_weight", [np.inf, 1, 1, 1]),
+    # The rule and the parameters.
+    "an unknown rule": _rule(name="luck"),
+    "a missing tolerance": _rule(tolerance=NAN),
+    "a negative tolerance": _rule(tolerance=-1.0),
+    "another tolerance": _rule(tolerance=5.0),
+    "places beyond": _rule(places=2**80),
+    "no place": _rule(places=0),
+    "half a place": _rule(places=1.5),
+    "a rule with more": _rule(more=1),
+    "a rule that is none": _say(rule=7),
+    "an unknown parameter": _parameter(luck=1),
+    "a parameter of the fit": _parameter(max_bins=3),
+    "no tolerance": _parameter(tolerance=NAN),
+    "threads beyond": _parameter(n_jobs=2**40),
+    "threads by a name": _parameter(n_jobs="all"),
+    "negative memory": _parameter(stats_memory=-1),
+    "parameters none": _say(parameters=None),
+    # The rest of the header.
+    "negative seconds": _say(seconds=-1.0),
+    "seconds by a name": _say(seconds="1"),
+    "another kind": _say(kind="model"),
+    "nested too deeply": _say(classes={"array": ["<U3", _nested(700)]}),
+    "attributes that are not kept": _say(attributes={"who": {"array": ["<i8", [1, 2, 3, 4]]}}),
+    "attributes none": _say(attributes=None),
+    "an action of no journal": _receipt(action="create"),
+    "a receipt of a refit": _receipt(action="refit"),
+    "a receipt of other rows": _receipt(added=[[500, 504]]),
+    "a receipt of removed rows": _receipt(removed=[[5, 6]], edges="given"),
+    "a receipt of no ranges": _receipt(added=[[5]]),
+    "a receipt of ranges beyond": _receipt(added=[[0, 2**70]]),
+    "a receipt of ranges backwards": _receipt(added=[[204, 200]]),
+    "a receipt that was changed": _receipt(seal=False, request="somebody else's"),
+    "a receipt of another number": _receipt(number=7),
+    "a receipt of another model": _receipt(before="0" * 64),
+    "a receipt with more": _say(receipt={"more": 1}),
+}
+
+
+def _unlogged(path: Path) -> None:
+    """Take the receipt of the last change away, as if its writer had been killed before."""
+    log = path / "receipts.jsonl"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    path = tmp_path_factory.mktemp("stores") / "store"
+    with Store.create(path, make_model()) as store:
+        store.add(X, ["yes", "no", "yes", "no"])
+    _unlogged(path)
+    return {file.name: file.read_bytes() for file in path.iterdir()}
+
+
+@pytest.mark.parametrize("what", IN_JOURNAL)
+def test_hostile_changes(tmp_path: Path, made: dict[str, bytes], what: str) -> None:
+    for name, content in made.items():
+        (tmp_path / name).write_bytes(content)
+    reseal_journal(tmp_path, lambda header, arrays: None)
+    Store.open(tmp_path, read_only=True).close()  # what is changed next is what is refused
+    reseal_journal(tmp_path, IN_JOURNAL[what])
+    for read_only in (True, False):
+        with pytest.raises(InvalidFileError, match=r"journal-000001\.graft is damaged"):
+            Store.open(tmp_path, read_only=read_only)
+
+
+@pytest.mark.parametrize(
+    "target", [[np.nan, 0, 0, 0], [np.inf, 0, 0, 0], [1e300, 0, 0, 0]], ids=str
+)
+def test_hostile_targets(tmp_path: Path, target: list[float]) -> None:
+    path = tmp_path / "store"
+    with Store.create(path, make_model("regressor")) as store:
+        store.add(X, [0.0, 1.0, 0.0, 1.0])
+    _unlogged(path)
+    reseal_journal(path, _set("added_y", target))
+    with pytest.raises(InvalidFileError, match=r"journal-000001\.graft is damaged"):
+        Store.open(path)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        _set("added_columns", [0, 1, 2, 900], np.int32),
+        _set("added_columns", [0, 1, 2, -1], np.int32),
+        _set("added_columns", [2, 1, 0, 3], np.int32),
+        _set("added_columns", [0, 0, 0, 0], np.int32),
+        _set("added_columns", [0, 1, 2], np.int32),
+        _set("added_columns", [0, 1, 2, 2**40], np.int64),
+        _set("added_begin", [0, 4], np.int64),
+        _set("added_begin", [0, 4, 9], np.int64),
+        _set("added_begin", [1, 2, 4], np.int64),
+        _set("added_begin", [0, 9, 4], np.int64),
+        _set("added_begin", [0, 2**62, 4], np.int64),
+        _set("added_X", [1.0, 2.0]),
+        _set("added_X", [np.inf, 1.0, 1.0, 1.0]),
+        _without("added_begin"),
+        _without("added_columns"),
+    ],
+)
+def test_hostile_sparse_rows(tmp_path: Path, hostile: Hostile) -> None:
+    rng = np.random.default_rng(0)
+    table = scipy.sparse.random(N_ROWS, 5, 0.5, format="csr", random_state=rng)
+    model = GraftBoostClassifier(**SMALL).fit(table, np.arange(N_ROWS) % 2)
+    path = tmp_path / "store"
+    row = scipy.sparse.csr_array(np.array([[1.0, 2.0, 0, 0, 0], [0, 0, 3.0, 4.0, 0]]))
+    with Store.create(path, model) as store:
+        store.add(row, [0, 1])
+    _unlogged(path)
+    Store.open(path, read_only=True).close()
+    reseal_journal(path, hostile)
+    with pytest.raises(InvalidFileError, match=r"journal-000001\.graft is damaged"):
+        Store.open(path)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"who": {"array": ["<i8", [1]]}},
+        {"who": {"array": ["<f4", [1, 2, 3, 4]]}},
+        {"who": {"array": ["|O", ["a", "b", "c", [1]]]}},
+        {"who": {"array": ["|O", ["a", "b", "c", 5]]}},
+        {"who": ["a", "b", "c", "d"]},
+        {"whom": {"array": ["|O", ["a", "b", "c", "d"]]}},
+        {},
+    ],
+    ids=str,
+)
+def test_hostile_attributes_of_a_change(tmp_path: Path, values: Any) -> None:
+    path = tmp_path / "store"
+    with Store.create(path, make_model(), attributes={"who": ["x"] * N_ROWS}) as store:
+        store.add(X, ["yes", "no", "yes", "no"], attributes={"who": ["a", "b", "c", "d"]})
+    _unlogged(path)
+    Store.open(path, read_only=True).close()
+    reseal_journal(path, _say(attributes=values))
+    with pytest.raises(InvalidFileError, match=r"journal-000001\.graft is damaged"):
+        Store.open(path)
+
+
+# --- the model ------------------------------------------------------------------------------------
+
+
+def _store(**entries: Any) -> Hostile:
+    return lambda header, arrays: header["store"].update(entries)
+
+
+def _in_model(**entries: Any) -> Hostile:
+    return lambda header, arrays: header["parameters"].update(entries)
+
+
+def _recorded(value: int) -> Hostile:
+    def change(header: Header, arrays: Arrays) -> None:
+        arrays["tree_recorded"][:] = value
+
+    return change
+
+
+IN_MODEL: dict[str, Hostile] = {
+    "a negative number": _store(number=-1),
+    "a number by a name": _store(number="1"),
+    "a receipt of no hash": _store(receipt="zz"),
+    "a digest of no hash": _store(digest=7),
+    "a receipt nowhere": _store(receipt_at=[0, 2**70]),
+    "a receipt backwards": _store(receipt_at=[700, 20]),
+    "a receipt at half a byte": _store(receipt_at=[0, 700.5]),
+    "a receipt that the log has not": _store(receipt_at=[0, 20]),
+    "notes none": _store(notes=7),
+    "attributes of no kind": _store(attributes={"who": "colour"}),
+    "attributes without rows": _store(attributes={"who": "int64"}),
+    "later ids of another type": _set("store_later_ids", [1.0]),
+    "later ids that do not ascend": _set("store_later_ids", [5, 5], np.int64),
+    "no next id": _say(next_id=None),
+    "a next id by a name": _say(next_id="7"),
+    "a next id beyond": _say(next_id=2**70),
+    "an unknown rule": _in_model(tolerance_rule="luck"),
+    "no tolerance": _in_model(tolerance=NAN),
+    "threads by a name": _in_model(n_jobs="all"),
+    "memory by a name": _in_model(stats_memory="all"),
+    "bins by a name": _in_model(max_bins="many"),
+    "no share": _in_model(split_sample=NAN),
+    "edges by a name": _in_model(bin_edges="all"),
+}
+
+
+@pytest.mark.parametrize("what", IN_MODEL)
+def test_hostile_headers(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "store"
+    Store.create(path, make_model()).close()
+    reseal_model(path, IN_MODEL[what])
+    for read_only in (True, False):
+        with pytest.raises(InvalidFileError, match="is damaged"):
+            Store.open(path, read_only=read_only)
+
+
+@pytest.mark.parametrize("lengths", [[-2] * N_ROWS, [2**62] * N_ROWS, [1], [0] * N_ROWS])
+def test_hostile_texts(tmp_path: Path, lengths: list[int]) -> None:
+    path = tmp_path / "store"
+    Store.create(path, make_model(), attributes={"who": ["x"] * N_ROWS}).close()
+    reseal_model(path, _set("attribute_0_lengths", lengths, np.int64))
+    with pytest.raises(InvalidFileError, match=r"model-000001\.graft is damaged"):
+        Store.open(path)
+
+
+@pytest.mark.parametrize("value", [2**31 - 1, -(2**31), 2**30])
+@pytest.mark.parametrize("compacts", [False, True])
+def test_hostile_gradients(tmp_path: Path, value: int, compacts: bool) -> None:
+    """Sums of these run over; the same file is refused by `load`."""
+    path = tmp_path / "store"
+    with Store.create(path, make_model()) as store:
+        store.remove([1])
+        if compacts:
+            store.compact()
+    reseal_model(path, _recorded(value))
+    told = r"model-00000\d\.graft is damaged.*recorded a gradient out of range"
+    with pytest.raises(InvalidFileError, match=told), Store.open(path) as store:
+        store.remove([2])
+    with pytest.raises(InvalidFileError, match=told), Store.open(path) as store:
+        store.verify()
+
+
+def test_attributes_of_other_rows(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    Store.create(path, make_model(), attributes={"who": np.arange(N_ROWS)}).close()
+    reseal_model(path, _set("attribute_ids", np.arange(N_ROWS) + 1, np.int64))
+    with Store.open(path) as store, pytest.raises(RuntimeError, match="not those of its rows"):
+        store.verify()

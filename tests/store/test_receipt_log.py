@@ -1,0 +1,165 @@
+"""The file of receipts is read line by line, and whatever is in it is checked."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftboost.cli import actions
+from graftboost.cli.output import Output
+from graftboost.container import InvalidFileError
+from graftboost.store import Receipt, Store
+
+from .stores import make_model, reseal_model
+
+N_RECEIPTS = 10_000
+MOST_BYTES = 3e6  # all receipts at once take more than 20 MB
+
+
+@pytest.fixture(scope="module")
+def long_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store in which much has happened: a true chain of receipts, and a model that names it."""
+    path = tmp_path_factory.mktemp("stores") / "store"
+    Store.create(path, make_model()).close()
+    log = path / "receipts.jsonl"
+    receipt = Receipt.from_json(json.loads(log.read_bytes()))
+    begin = end = 0
+    with log.open("wb") as file:
+        for number in range(N_RECEIPTS):
+            begin, line = end, receipt.to_line()
+            end = begin + file.write(line)
+            last = receipt
+            receipt = replace(
+                last,
+                number=number + 1,
+                request=f"request {number + 1}",
+                action="refresh",
+                added=[],
+                before=last.after,
+                strategy="in-place",
+                previous=last.hash,
+            ).sealed()
+
+    def name_it(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        header["store"].update(number=last.number, receipt=last.hash, receipt_at=[begin, end])
+
+    reseal_model(path, name_it)
+    return path
+
+
+@contextlib.contextmanager
+def _little_memory() -> Iterator[None]:
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < MOST_BYTES
+    finally:
+        tracemalloc.stop()
+
+
+def test_many_receipts_take_little_memory(long_store: Path) -> None:
+    with _little_memory(), Store.open(long_store) as store:
+        store.verify()
+        assert store.receipt("request 777").number == 777
+        assert store.refitted_since(store.receipt(0))
+        assert store.last_receipt.number == N_RECEIPTS - 1
+
+
+COMMANDS = {
+    "history": lambda path: actions.history(Output(False), path, None),
+    "history --json": lambda path: actions.history(Output(True), path, None),
+    "history --last": lambda path: actions.history(Output(False), path, 5),
+    "info": lambda path: actions.info(Output(False), path),
+    "receipt": lambda path: actions.receipt(Output(False), path, "request 9000", None),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_take_little_memory(long_store: Path, command: str) -> None:
+    with (
+        open(os.devnull, "w") as nowhere,  # noqa: PTH123
+        contextlib.redirect_stdout(nowhere),
+        _little_memory(),
+    ):
+        COMMANDS[command](long_store)
+
+
+DEEP = b"[" * 100_000 + b"]" * 100_000 + b"\n"
+
+
+def test_a_line_that_is_nested_too_deeply(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with Store.create(path, make_model()) as store:
+        store.remove([1])
+        store.remove([2])
+        store.compact()
+    log = path / "receipts.jsonl"
+    whole = log.read_bytes()
+    with log.open("ab") as file:
+        file.write(DEEP)  # as a crash may leave it
+    with Store.open(path) as store:
+        store.verify()
+        store.remove([3])
+        store.verify()
+    log.write_bytes(DEEP)
+    with pytest.raises(InvalidFileError, match=r"receipts\.jsonl is damaged"):
+        Store.open(path)
+    first, second, third = whole.splitlines(keepends=True)
+    nested = b"[" * len(second[:-1]) + b"\n"
+    log.write_bytes(first + nested + third)
+    (path / "journal-000002.graft").unlink()
+    with Store.open(path) as store:
+        for use in (store.history, store.verify):
+            with pytest.raises(InvalidFileError, match="line 2 is no receipt"):
+                use()
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"number": "1"},
+        {"number": True},
+        {"request": 7},
+        {"time": "yesterday"},
+        {"action": "forge"},
+        {"removed": [[1, "2"]], "edges": "given"},
+        {"removed": [[2, 1]], "edges": "given"},
+        {"removed": [[1, 3], [2, 5]], "edges": "given"},
+        {"removed": [[1, 2**70]], "edges": "given"},
+        {"removed": {"1": 2}, "edges": "given"},
+        {"edges": "sharp"},
+        {"strategy": ["refit"]},
+        {"after": "x"},
+        {"before": None},
+        {"nodes_retrained": -1},
+        {"rows_retrained": 0.5},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_receipts_that_are_none(tmp_path: Path, entries: dict[str, Any]) -> None:
+    path = tmp_path / "store"
+    Store.create(path, make_model()).close()
+    log = path / "receipts.jsonl"
+    content = json.loads(log.read_bytes())
+    Receipt.from_json(content)
+    with pytest.raises(ValueError, match=r"its '|what a receipt has"):
+        Receipt.from_json({**content, **entries})
+
+
+def test_a_request_is_text(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with Store.create(path, make_model()) as store:
+        for call in (lambda: store.remove([1], request=7), lambda: store.refit(request=b"7")):  # type: ignore[arg-type]
+            with pytest.raises(TypeError, match="request is of type"):
+                call()
+        assert len(store.history()) == 1
+        store.verify()
