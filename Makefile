@@ -52,14 +52,14 @@ torture: $(STAMPS)/package $(STAMPS)/extra-test  ## Test every promise of reliab
 lint: $(STAMPS)/package $(STAMPS)/extra-lint  ## Check style, format, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run -Werror engine/*.cpp engine/*.hpp
+	$(BIN)/clang-format --dry-run -Werror engine/*.cpp engine/*.hpp tests/faults/*.cpp
 	$(BIN)/mypy
 	PYTHONPATH=src $(BIN)/lint-imports
 
 format: $(STAMPS)/extra-lint  ## Bring the sources into the form that lint asks for
 	$(BIN)/ruff check --fix --exit-zero .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i engine/*.cpp engine/*.hpp
+	$(BIN)/clang-format -i engine/*.cpp engine/*.hpp tests/faults/*.cpp
 
 bench: $(STAMPS)/package $(STAMPS)/extra-bench  ## Compare speed, memory and error with others
 	$(BIN)/python -m benchmarks $(ARGS)

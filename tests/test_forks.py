@@ -1,4 +1,4 @@
-"""A process that is forked while other threads work: the child's copy of a model is whole and usable."""
+"""A process is forked while other threads work: the child's copy of a model is whole and usable."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import datetime
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,6 +19,8 @@ from typing import Any
 import numpy as np
 
 DTYPE_KINDS = "biufUOmM"
+# How numpy writes such a type. Much else is a type to numpy, some of which it reads as Python.
+DTYPE = re.compile(rf"[<>|=][{DTYPE_KINDS}](0|[1-9]\d{{0,6}})?(\[\d*[a-zA-Z]+\])?")
 
 
 @dataclass(frozen=True)
@@ -128,9 +131,9 @@ def _encode_array(array: np.ndarray[Any, Any], what: str) -> Any:
 
 def _decode_array(content: Any) -> np.ndarray[Any, Any]:
     name, values = content
-    dtype = np.dtype(name) if isinstance(name, str) else None
-    if dtype is None or dtype.kind not in DTYPE_KINDS:
+    if not isinstance(name, str) or not DTYPE.fullmatch(name):
         raise ValueError(f"there are no arrays of type {name!r}")
+    dtype = np.dtype(name)
     decoded = decode(values)
     if dtype.kind != "O":
         return np.array(decoded, dtype=np.int64 if dtype.kind in "mM" else dtype).astype(dtype)

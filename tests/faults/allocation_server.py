@@ -128,10 +128,7 @@ class Trials:
             wrong = differences(go_on(specimen), self.untouched)
         except Exception as later:
             return False, f"MemoryError, and later {type(later).__name__}: {later}"
-        return (
-            not wrong,
-            f"MemoryError, but changed: {wrong}" if wrong else "MemoryError, unchanged",
-        )
+        return not wrong, f"MemoryError, but changed: {wrong}" if wrong else "refused, unchanged"
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -230,5 +229,4 @@ def _answer(request: dict[str, Any]) -> Any:
 
 
 if __name__ == "__main__":
-    os.umask(0o022)
     serve(_answer)

@@ -101,8 +101,8 @@ int faults_prepare(std::uintptr_t engine_begin, std::uintptr_t engine_end,
   library = {library_begin, library_end};
   void* frame;
   backtrace(&frame, 1);  // loads what it needs now, not in the middle of an allocation
-  void* memory = mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 0;
   report = new (memory) Report;
   return 1;

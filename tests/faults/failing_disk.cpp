@@ -84,11 +84,11 @@ const char* disk_name(long number) {
   return number >= 1 && number <= seen && number <= most_names ? names[number - 1] : "";
 }
 
-#define CHANGES(name, parameters, arguments)                                 \
-  int name parameters {                                                      \
-    static auto* real = next<int parameters>(#name);                         \
-    if (fails(#name)) return failing([&] { return real arguments; });        \
-    return real arguments;                                                   \
+#define CHANGES(name, parameters, arguments)                          \
+  int name parameters {                                               \
+    static auto* real = next<int parameters>(#name);                  \
+    if (fails(#name)) return failing([&] { return real arguments; }); \
+    return real arguments;                                            \
   }
 
 CHANGES(fsync, (int file), (file))
@@ -103,17 +103,18 @@ CHANGES(rmdir, (const char* path), (path))
 CHANGES(mkdir, (const char* path, mode_t mode), (path, mode))
 CHANGES(mkdirat, (int folder, const char* path, mode_t mode), (folder, path, mode))
 CHANGES(link, (const char* from, const char* to), (from, to))
-CHANGES(linkat, (int f, const char* from, int t, const char* to, int flags), (f, from, t, to, flags))
+CHANGES(linkat, (int f, const char* from, int t, const char* to, int flags),
+        (f, from, t, to, flags))
 CHANGES(fchmod, (int file, mode_t mode), (file, mode))
 CHANGES(fchown, (int file, uid_t owner, gid_t group), (file, owner, group))
 
-#define WRITES(name, parameters, arguments)                                                     \
-  ssize_t name parameters {                                                                     \
-    static auto* real = next<ssize_t parameters>(#name);                                        \
-    if (file > STDERR_FILENO && fails(#name)) {                                                 \
-      return failing_write(size, [&](std::size_t size) { return real arguments; });             \
-    }                                                                                           \
-    return real arguments;                                                                      \
+#define WRITES(name, parameters, arguments)                                         \
+  ssize_t name parameters {                                                         \
+    static auto* real = next<ssize_t parameters>(#name);                            \
+    if (file > STDERR_FILENO && fails(#name)) {                                     \
+      return failing_write(size, [&](std::size_t size) { return real arguments; }); \
+    }                                                                               \
+    return real arguments;                                                          \
   }
 
 WRITES(write, (int file, const void* data, std::size_t size), (file, data, size))
@@ -121,18 +122,18 @@ WRITES(pwrite, (int file, const void* data, std::size_t size, off_t at), (file, 
 WRITES(pwrite64, (int file, const void* data, std::size_t size, off64_t at), (file, data, size, at))
 
 // Opening changes the disk if it may create a file.
-#define OPENS(name, first_parameters, first_arguments)                                          \
-  int name(first_parameters const char* path, int flags, ...) {                                 \
-    static auto* real = next<int(first_parameters const char*, int, ...)>(#name);               \
-    std::va_list rest;                                                                          \
-    va_start(rest, flags);                                                                      \
-    const int mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, int) : 0;                     \
-    va_end(rest);                                                                               \
-    if (flags & O_CREAT && fails(#name)) {                                                      \
-      if (done == cut_short) return real(first_arguments path, flags, mode);                    \
-      return failing([&] { return close(real(first_arguments path, flags, mode)); });           \
-    }                                                                                           \
-    return real(first_arguments path, flags, mode);                                             \
+#define OPENS(name, first_parameters, first_arguments)                                \
+  int name(first_parameters const char* path, int flags, ...) {                       \
+    static auto* real = next<int(first_parameters const char*, int, ...)>(#name);     \
+    std::va_list rest;                                                                \
+    va_start(rest, flags);                                                            \
+    const int mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, int) : 0;           \
+    va_end(rest);                                                                     \
+    if (flags & O_CREAT && fails(#name)) {                                            \
+      if (done == cut_short) return real(first_arguments path, flags, mode);          \
+      return failing([&] { return close(real(first_arguments path, flags, mode)); }); \
+    }                                                                                 \
+    return real(first_arguments path, flags, mode);                                   \
   }
 #define COMMA ,
 

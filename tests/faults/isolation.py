@@ -13,10 +13,14 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 SECONDS = 30.0  # until something counts as hung
 MOST_TEXT = 200  # characters of an error
+# What a process may take in addition, so that nothing that runs wild takes the machine. This limits
+# threads too, each of which has a stack of megabytes.
+MOST_BYTES = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,7 @@ def _be_child(
         os.dup2(errors, 1)
         os.dup2(errors, 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        _limit_memory()
         # Python's own handler would run only when the engine returns.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         for item in items:
@@ -117,6 +122,14 @@ def _be_child(
             _write(writing, json.dumps(_called(function, item)).encode() + b"\n")
     finally:
         os._exit(0)
+
+
+def _limit_memory() -> None:
+    if "asan" in os.environ.get("LD_PRELOAD", ""):  # which maps terabytes
+        return
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MOST_BYTES, hard))
 
 
 def _called(function: Callable[[Any], Any], item: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from graftboost import container
-from graftboost.container import Pieces
+from graftboost.container import InvalidFileError, Pieces
 from graftboost.store import Receipt
 
 NUMBERS: list[Any] = [
@@ -131,7 +131,10 @@ def _change_element(array: np.ndarray, rng: random.Random) -> None:
 
 def resealed(data: bytes, rng: random.Random) -> bytes:
     """Return another container, whose checksums are right."""
-    found = container.loads(data, "the file")
+    try:
+        found = container.loads(data, "the file")
+    except InvalidFileError:  # it has been mutated before
+        return flipped(data, rng) if data else data
     header, arrays = found.header, dict(found.arrays)
     kind = rng.randrange(10)
     if kind == 0:

@@ -50,7 +50,8 @@ bool records() { return log_file >= 0; }
 std::string absolute(int folder, const char* path) {
   if (path[0] == '/') return path;
   char name[64], found[PATH_MAX];
-  std::snprintf(name, sizeof name, folder == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/%d", folder);
+  std::snprintf(name, sizeof name, folder == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/%d",
+                folder);
   const ssize_t size = readlink(name, found, sizeof found);
   return std::string(found, size < 0 ? 0 : static_cast<std::size_t>(size)) + "/" + path;
 }
@@ -74,19 +75,21 @@ void put_names(char kind, const std::string& from, const std::string& to) {
 extern "C" {
 
 // Starts a log in this file.
-void record_to(const char* path) { log_file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); }
+void record_to(const char* path) {
+  log_file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+}
 
 // Writes something of the caller's into the log.
 void record_mark(const char* text) {
   if (records()) put('!', 0, 0, text);
 }
 
-#define ON_SUCCESS(name, parameters, arguments, entry)         \
-  int name parameters {                                        \
-    static auto* real = next<int parameters>(#name);           \
-    const int result = real arguments;                         \
-    if (result == 0 && records()) entry;                       \
-    return result;                                             \
+#define ON_SUCCESS(name, parameters, arguments, entry) \
+  int name parameters {                                \
+    static auto* real = next<int parameters>(#name);   \
+    const int result = real arguments;                 \
+    if (result == 0 && records()) entry;               \
+    return result;                                     \
   }
 
 ON_SUCCESS(fsync, (int file), (file), put('S', inode(file), 0, ""))
@@ -118,38 +121,39 @@ ssize_t write(int file, const void* data, std::size_t size) {
   }
   const ssize_t written = real(file, data, size);
   if (written > 0 && at >= 0 && records() && file > STDERR_FILENO) {
-    put('W', inode(file), static_cast<std::uint64_t>(at), "", data, static_cast<std::size_t>(written));
+    put('W', inode(file), static_cast<std::uint64_t>(at), "", data,
+        static_cast<std::size_t>(written));
   }
   return written;
 }
 
-#define WRITES_AT(name, offset)                                                              \
-  ssize_t name(int file, const void* data, std::size_t size, offset at) {                    \
-    static auto* real = next<ssize_t(int, const void*, std::size_t, offset)>(#name);         \
-    const ssize_t written = real(file, data, size, at);                                      \
-    if (written > 0 && records()) {                                                          \
-      put('W', inode(file), static_cast<std::uint64_t>(at), "", data,                        \
-          static_cast<std::size_t>(written));                                                \
-    }                                                                                        \
-    return written;                                                                          \
+#define WRITES_AT(name, offset)                                                      \
+  ssize_t name(int file, const void* data, std::size_t size, offset at) {            \
+    static auto* real = next<ssize_t(int, const void*, std::size_t, offset)>(#name); \
+    const ssize_t written = real(file, data, size, at);                              \
+    if (written > 0 && records()) {                                                  \
+      put('W', inode(file), static_cast<std::uint64_t>(at), "", data,                \
+          static_cast<std::size_t>(written));                                        \
+    }                                                                                \
+    return written;                                                                  \
   }
 
 WRITES_AT(pwrite, off_t)
 WRITES_AT(pwrite64, off64_t)
 
-#define OPENS(name, first_parameters, first_arguments, folder)                               \
-  int name(first_parameters const char* path, int flags, ...) {                              \
-    static auto* real = next<int(first_parameters const char*, int, ...)>(#name);            \
-    std::va_list rest;                                                                       \
-    va_start(rest, flags);                                                                   \
-    const int mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, int) : 0;                  \
-    va_end(rest);                                                                            \
-    const bool changes = records() && flags & (O_CREAT | O_TRUNC);                           \
-    const bool is_new = changes && inode(absolute(folder, path)) == 0;                       \
-    const int file = real(first_arguments path, flags, mode);                                \
-    if (file >= 0 && is_new) put('C', inode(file), 0, absolute(folder, path));               \
-    if (file >= 0 && changes && !is_new && flags & O_TRUNC) put('T', inode(file), 0, "");    \
-    return file;                                                                             \
+#define OPENS(name, first_parameters, first_arguments, folder)                            \
+  int name(first_parameters const char* path, int flags, ...) {                           \
+    static auto* real = next<int(first_parameters const char*, int, ...)>(#name);         \
+    std::va_list rest;                                                                    \
+    va_start(rest, flags);                                                                \
+    const int mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, int) : 0;               \
+    va_end(rest);                                                                         \
+    const bool changes = records() && flags & (O_CREAT | O_TRUNC);                        \
+    const bool is_new = changes && inode(absolute(folder, path)) == 0;                    \
+    const int file = real(first_arguments path, flags, mode);                             \
+    if (file >= 0 && is_new) put('C', inode(file), 0, absolute(folder, path));            \
+    if (file >= 0 && changes && !is_new && flags & O_TRUNC) put('T', inode(file), 0, ""); \
+    return file;                                                                          \
   }
 #define COMMA ,
 

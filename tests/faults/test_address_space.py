@@ -69,10 +69,9 @@ def _limited(
     untouched: dict[str, str],
     made: dict[str, str],
 ) -> tuple[bool, str]:
-    ctypes.CDLL(None).malloc_trim(0)  # what was freed would be used first
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
     limits = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + n_bytes, limits[1]))
+    _use_up_what_is_free(limits[1])
+    resource.setrlimit(resource.RLIMIT_AS, (_n_bytes_used() + n_bytes, limits[1]))
     try:
         do(specimen.model, specimen.added)
         raised = False
@@ -84,6 +83,21 @@ def _limited(
     wrong = differences(go_on(specimen), untouched if raised else made)
     outcome = "refused, unchanged" if raised else "completed"
     return not wrong, f"{outcome}, but differs: {wrong}" if wrong else outcome
+
+
+def _n_bytes_used() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    return pages * resource.getpagesize()
+
+
+def _use_up_what_is_free(hard_limit: int) -> None:
+    """Take the memory that the process has and does not use, which would last for a while."""
+    malloc = ctypes.CDLL(None).malloc
+    malloc.argtypes, malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
+    resource.setrlimit(resource.RLIMIT_AS, (_n_bytes_used(), hard_limit))
+    for size in (1 << 16, 1 << 14):
+        while malloc(size):
+            pass
 
 
 def test_the_fingerprint_tells_models_apart(specimen: Specimen) -> None:
