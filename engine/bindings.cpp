@@ -221,9 +221,9 @@ std::unique_ptr<gb::Forest> fit_forest(const Arguments& a, nb::object on_iterati
       });
     }
     nb::gil_scoped_release release;
-    return gb::Forest::fit(std::make_shared<const gb::BinMap>(a.bins), sample, a.kind, a.n_classes, a.params, a.stats_memory,
-                           a.x_val ? &validation : nullptr, a.stopping, std::ref(listener),
-                           a.n_threads);
+    return gb::Forest::fit(std::make_shared<const gb::BinMap>(a.bins), sample, a.kind, a.n_classes,
+                           a.params, a.stats_memory, a.x_val ? &validation : nullptr, a.stopping,
+                           std::ref(listener), a.n_threads);
   });
 }
 
@@ -345,9 +345,9 @@ nb::tuple held_rows(gb::Forest& forest, const Integers& row_ids) {
 gb::UpdateCounts update(gb::Forest& forest, const std::optional<AnyTable>& x,
                         const std::optional<Doubles>& y, const std::optional<Doubles>& weight,
                         const std::optional<Integers>& row_ids, const Integers& removed,
-                        const Integers& relabel, int n_classes,
-                        const std::string& rule, double tolerance, std::int64_t places,
-                        int n_threads, const std::string& removed_argument) {
+                        const Integers& relabel, int n_classes, const std::string& rule,
+                        double tolerance, std::int64_t places, int n_threads,
+                        const std::string& removed_argument) {
   if (!forest.params.updatable) throw nb::value_error("the model is not updatable");
   look_first(forest);
   const gb::ToleranceRule the_rule{
@@ -356,7 +356,8 @@ gb::UpdateCounts update(gb::Forest& forest, const std::optional<AnyTable>& x,
   const std::span<const gb::RowId> gone(removed.data(), removed.size());
   std::vector<std::int32_t> labels;
   for (std::size_t k = 0; k < relabel.size(); ++k)
-    labels.push_back(static_cast<std::int32_t>(std::clamp<std::int64_t>(relabel(k), -1, INT32_MAX)));
+    labels.push_back(
+        static_cast<std::int32_t>(std::clamp<std::int64_t>(relabel(k), -1, INT32_MAX)));
   const auto run = [&]<class Matrix>(const gb::Sample<Matrix>* added) {
     nb::gil_scoped_release release;
     return gb::update(forest, added, gone, removed_argument, labels, n_classes, the_rule,

@@ -26,8 +26,8 @@ class TreeChecker : public TreeWork<Sums> {
   using Base::at, Base::change_, Base::count, Base::count_again, Base::forest_, Base::growing_,
       Base::is_smaller, Base::kept, Base::kept_, Base::layout, Base::leaf_ids_under, Base::look_at,
       Base::may_split, Base::never, Base::node, Base::present_gain, Base::rollback_, Base::rows_in,
-      Base::rule_, Base::set_value, Base::sibling, Base::state_, Base::t_, Base::tolerated, Base::tree_,
-      Base::watch;
+      Base::rule_, Base::set_value, Base::sibling, Base::state_, Base::t_, Base::tolerated,
+      Base::tree_, Base::watch;
   using typename Base::Reached;
 
  public:

@@ -38,11 +38,11 @@ void check_sample(const Sample<Table>& sample, const BinMap& bins, int n_classes
   check(sample.y.size() == n, "y: has another number of rows than X");
   check(sample.weight.empty() || sample.weight.size() == n,
         "sample_weight: has another number of rows than X");
-  check(sample.ids.empty() || sample.ids.size() == n,
-        "row_ids: has another number of rows than X");
+  check(sample.ids.empty() || sample.ids.size() == n, "row_ids: has another number of rows than X");
   for (const double y : sample.y) {
-    check(n_classes > 1 ? y >= 0 && y < n_classes && y == std::floor(y) : std::isfinite(y),
-          n_classes > 1 ? "y: has a number that no class has" : "y: has a number that is not finite");
+    check(
+        n_classes > 1 ? y >= 0 && y < n_classes && y == std::floor(y) : std::isfinite(y),
+        n_classes > 1 ? "y: has a number that no class has" : "y: has a number that is not finite");
   }
   for (const double weight : sample.weight)
     check(std::isfinite(weight) && weight >= 0,
@@ -303,8 +303,7 @@ std::optional<std::string> find_fault_in_tree(const Forest& forest, std::size_t 
     const std::span<const Slot> reached(slots[i].data(), n);
     if (total_of(contributions, reached, 1) != node.sums)
       return where + std::to_string(i) + ": its sums are not those of its rows";
-    if (node.value !=
-        forest.loss.leaf_value(node.sums, forest.params.learning_rate, forest.l2())) {
+    if (node.value != forest.loss.leaf_value(node.sums, forest.params.learning_rate, forest.l2())) {
       return where + std::to_string(i) + ": its value does not follow from its sums";
     }
     if (i >= kept.size() || !kept[i].kept) continue;

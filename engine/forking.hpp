@@ -32,7 +32,8 @@ class ForkSafeLock {
   void unlock() { holder_.store(0); }
 
  private:
-  std::atomic<unsigned> holder_{0};  // 1 + the generation of the process that holds it; 0: nobody does
+  std::atomic<unsigned> holder_{
+      0};  // 1 + the generation of the process that holds it; 0: nobody does
 };
 
 }  // namespace graftboost

@@ -126,10 +126,10 @@ std::int32_t Loss::target_on_grid(double y) const {
   if (kind != LossKind::squared) return static_cast<std::int32_t>(y);
   const double scaled = (y - centre) / scale;
   if (!(std::abs(scaled) <= widest_target)) {
-    throw std::invalid_argument("y: a value lies too far from the targets seen at fit; this model can hold " +
-                                in_words(centre - widest_target * scale) + " to " +
-                                in_words(centre + widest_target * scale) +
-                                ". Fit a new model with it among the rows");
+    throw std::invalid_argument(
+        "y: a value lies too far from the targets seen at fit; this model can hold " +
+        in_words(centre - widest_target * scale) + " to " +
+        in_words(centre + widest_target * scale) + ". Fit a new model with it among the rows");
   }
   return static_cast<std::int32_t>(std::nearbyint(scaled / target_grid));
 }
@@ -173,7 +173,8 @@ Weight Loss::weight_on_grid(double weight) const {
   if (units > largest_weight) {
     throw std::invalid_argument(
         "sample_weight: a weight is too large beside the weights seen at fit; this model can hold "
-        "weights up to " + in_words(largest_weight * weight_unit * weight_scale) +
+        "weights up to " +
+        in_words(largest_weight * weight_unit * weight_scale) +
         " (a row without a weight has weight 1). Fit a new model with it among the rows");
   }
   return static_cast<Weight>(units);

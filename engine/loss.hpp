@@ -61,9 +61,9 @@ struct RecordScratch {
 // 2^-24. A row's hessian follows from its gradient, so only the gradient is recorded.
 struct Loss {
   LossKind kind = LossKind::squared;
-  int n_classes = 1;           // 1 for squared error, 2 for logistic
-  double centre = 0;           // squared error: target = centre + scale * (number on the grid)
-  double scale = 1;            //   a power of two
+  int n_classes = 1;  // 1 for squared error, 2 for logistic
+  double centre = 0;  // squared error: target = centre + scale * (number on the grid)
+  double scale = 1;   //   a power of two
   // Weight = weight_scale * weight_unit * (integer weight), the first two powers of two. All that is
   // computed from weights is in units of weight_scale, so that it neither overflows nor vanishes.
   bool weighted = false;

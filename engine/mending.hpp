@@ -28,8 +28,8 @@ class TreeMender : public TreeWork<Sums> {
   using Base = TreeWork<Sums>;
   using Base::at, Base::count_again, Base::forest_, Base::growing_, Base::kept, Base::kept_,
       Base::layout, Base::leaf_ids_under, Base::look_at, Base::node, Base::present_gain,
-      Base::rollback_, Base::rows_in, Base::set_value, Base::sibling, Base::state_, Base::t_, Base::tree_,
-      Base::watch;
+      Base::rollback_, Base::rows_in, Base::set_value, Base::sibling, Base::state_, Base::t_,
+      Base::tree_, Base::watch;
   using typename Base::Reached;
 
  public:

@@ -82,7 +82,7 @@ struct LeafIds {
 // have none: counting so few rows again is cheap. Nor has any node beyond the memory that sums may take.
 struct TreeState {
   LeafIds leaf_ids;
-  Array<Gradient> recorded;  // 0 where the row is outside the tree's subsample
+  Array<Gradient> recorded;    // 0 where the row is outside the tree's subsample
   AnyKeptSums sums;            // per node
   std::vector<Watch> watches;  // per node
   // By how much splits that may be undone come before leaves that may be split: the least there was when

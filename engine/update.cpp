@@ -58,8 +58,7 @@ class Updater {
         k_trees_(static_cast<std::size_t>(forest.trees_per_iteration())),
         findings_(forest.trees.size()) {
     for (int i = 0; i < n_threads_; ++i) {
-      checkers_.push_back(
-          std::make_unique<TreeChecker<Sums>>(forest, change, rule, &rollback));
+      checkers_.push_back(std::make_unique<TreeChecker<Sums>>(forest, change, rule, &rollback));
     }
   }
 
@@ -200,9 +199,8 @@ class Updater {
       }
       if (trees.empty()) continue;
       while (menders_.size() < checkers_.size()) {
-        menders_.push_back(
-std::make_unique<TreeMender<Sums>>(
-            forest_, change_, rule_, &rollback_, scores, n_threads_));
+        menders_.push_back(std::make_unique<TreeMender<Sums>>(forest_, change_, rule_, &rollback_,
+                                                              scores, n_threads_));
       }
       scores.begin_iteration(first);
       const auto n_rows = [&](const std::pair<std::size_t, NodeIndex>& node) {
@@ -258,8 +256,8 @@ std::make_unique<TreeMender<Sums>>(
 };
 
 template <class Sums>
-bool update_all(Forest& forest, const Change& change, const ToleranceRule& rule,
-                Rollback& rollback, UpdateCounts& counts, int n_threads) {
+bool update_all(Forest& forest, const Change& change, const ToleranceRule& rule, Rollback& rollback,
+                UpdateCounts& counts, int n_threads) {
   Updater<Sums> updater(forest, change, rule, rollback, n_threads);
   const bool done = updater.run();
   counts = updater.counts();
@@ -287,9 +285,9 @@ void restore_sums(Forest& forest, int n_threads) {
   const Change none;
   const ToleranceRule rule;
   parallel(n_threads, forest.trees.size(), [&](std::size_t t) {
-    std::visit(
-        [&]<class Sums>(KeptSums<Sums>&) { TreeChecker<Sums>(forest, none, rule, nullptr).restore(t); },
-        forest.states[t].sums);
+    std::visit([&]<class Sums>(
+                   KeptSums<Sums>&) { TreeChecker<Sums>(forest, none, rule, nullptr).restore(t); },
+               forest.states[t].sums);
   });
 }
 
@@ -523,7 +521,8 @@ bool update_in_place(Forest& forest, const Sample<Table>* added, Change& change,
 void grow_classes(Forest& forest, std::span<const std::int32_t> relabel, int n_classes) {
   forest.loss.kind = LossKind::softmax;
   forest.loss.n_classes = n_classes;
-  for (std::int32_t& target : forest.rows.target) target = relabel[static_cast<std::size_t>(target)];
+  for (std::int32_t& target : forest.rows.target)
+    target = relabel[static_cast<std::size_t>(target)];
 }
 
 }  // namespace
