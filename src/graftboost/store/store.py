@@ -109,7 +109,8 @@ class Store(StoreView):
         Parameters
         ----------
         path : path
-            A directory that is not there yet, or is empty.
+            A directory that is not there yet, or is empty. It is made for its owner alone (mode
+            0700), and the files in it, whatever the umask is (mode 0600).
         model : GraftBoostClassifier or GraftBoostRegressor
             A fitted model that is updatable. It is copied.
         attributes : mapping of str to array-like, default=None
@@ -126,6 +127,11 @@ class Store(StoreView):
         -------
         Store
             The store, open for writing.
+
+        Raises
+        ------
+        OutcomeUnknownError
+            If the store is written, but may not survive a power cut.
         """
         model._check_updatable()
         model._validate_params()
