@@ -10,7 +10,6 @@ import datetime
 import hashlib
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,8 +18,6 @@ from typing import Any
 import numpy as np
 
 DTYPE_KINDS = "biufUOmM"
-# How numpy writes such a type. Much else is a type to numpy, some of which it reads as Python.
-DTYPE = re.compile(rf"[<>|=][{DTYPE_KINDS}](0|[1-9]\d{{0,6}})?(\[\d*[a-zA-Z]+\])?")
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,8 @@ def decode(value: Any) -> Any:
             return _decode_array(content)
         if kind in KINDS:
             return KINDS[kind][2](content)
-    except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+    # numpy reads some names of types as Python, hence SyntaxError.
+    except (TypeError, ValueError, ArithmeticError, AttributeError, SyntaxError) as error:
         raise ValueError(f"{value!r} is no value: {error}") from error
     raise ValueError(f"{value!r} is no value")
 
@@ -108,9 +106,9 @@ def _encode_array(array: np.ndarray[Any, Any], what: str) -> Any:
 
 def _decode_array(content: Any) -> np.ndarray[Any, Any]:
     name, values = content
-    if not isinstance(name, str) or not DTYPE.fullmatch(name):
+    dtype = np.dtype(name) if isinstance(name, str) else None
+    if dtype is None or dtype.kind not in DTYPE_KINDS:
         raise ValueError(f"there are no arrays of type {name!r}")
-    dtype = np.dtype(name)
     decoded = decode(values)
     if dtype.kind != "O":
         return np.array(decoded, dtype=np.int64 if dtype.kind in "mM" else dtype).astype(dtype)
