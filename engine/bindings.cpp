@@ -490,7 +490,7 @@ std::shared_ptr<const void> keep(nb::object object) {
 using Values = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 std::unique_ptr<gb::Forest> put_together(const nb::dict& summary, const nb::dict& parts,
-                                         const nb::object& verify, bool thorough) {
+                                         const nb::object& verify) {
   gb::GivenParts given;
   for (const auto& [key, value] : parts) {
     const std::string name = nb::str(key).c_str();
@@ -504,7 +504,7 @@ std::unique_ptr<gb::Forest> put_together(const nb::dict& summary, const nb::dict
   if (!made->params.updatable) return made;
   // What is verified first is held by the forest, and the forest by nothing of it.
   made->unseen = true;
-  made->first_look = [forest = made.get(), verify = keep(verify), thorough] {
+  made->first_look = [forest = made.get(), verify = keep(verify)] {
     nb::gil_scoped_acquire gil;
     const nb::handle call(static_cast<const PyObject*>(verify.get()));
     if (!call.is_none()) call();
@@ -512,7 +512,7 @@ std::unique_ptr<gb::Forest> put_together(const nb::dict& summary, const nb::dict
     {
       nb::gil_scoped_release release;
       const gb::Forest::Exclusive lock(*forest);
-      flaw = gb::find_flaw(*forest, thorough, 2);
+      flaw = gb::find_flaw(*forest, 2);
     }
     if (flaw) throw std::invalid_argument(*flaw);
   };
@@ -746,7 +746,7 @@ NB_MODULE(_engine, m) {
            "that "
            "predictions need.")
       .def_static(
-          "put_together", &put_together, "summary"_a, "parts"_a, "verify"_a.none(), "thorough"_a,
+          "put_together", &put_together, "summary"_a, "parts"_a, "verify"_a.none(),
           "A model from its summary and parts, which it works on in place. What the state "
           "holds is looked at before it is used for the first time, after a call of verify.");
 

@@ -139,19 +139,19 @@ Flaw flaw_in_leaf_ids(const Tree& tree, const LeafId* ids, std::size_t n) {
   return "a row is in a leaf that is not there";
 }
 
+// Weights that no sum of gradients can overflow with.
+bool are_bearable(const Loss& loss, const Array<Weight>& weights) {
+  std::int64_t sum = 0;
+  for (const Weight weight : weights) sum += weight;
+  return sum <= loss.most_weight();
+}
+
 Flaw flaw_in_recorded(const Forest& forest, const Array<Gradient>& recorded) {
+  Gradient least = 0, most = 0;
+  for (const Gradient g : recorded) least = std::min(least, g), most = std::max(most, g);
   const std::int64_t largest = forest.loss.largest_gradient();
-  const Array<Weight>& weight = forest.rows.weight;
-  double sum = 0;
-  for (std::size_t r = 0; r < recorded.size(); ++r) {
-    const std::int64_t g = recorded[r];
-    if (g > largest || g < -largest) return "a row recorded a gradient out of range";
-    const double w = weight.empty() ? 1.0 : weight[r];
-    sum += w * static_cast<double>(std::max(std::abs(g), forest.loss.hessian(recorded[r])));
-  }
-  if (sum >= static_cast<double>(largest_sum))
-    return "rows recorded gradients that add up to too much";
-  return std::nullopt;
+  if (most <= largest && least >= -largest) return std::nullopt;
+  return "a row recorded a gradient out of range";
 }
 
 bool in_range(const Totals& sums, std::int64_t n_rows) {
@@ -225,26 +225,27 @@ Flaw flaw_in_sums(const Forest& forest, std::size_t t) {
   return fine ? std::nullopt : Flaw("a node has candidates' sums out of range");
 }
 
-Flaw flaw_in_tree(const Forest& forest, std::size_t t, bool thorough) {
+Flaw flaw_in_tree(const Forest& forest, std::size_t t) {
   const TreeState& state = forest.states[t];
   Flaw flaw = state.leaf_ids.visit(
       [&](const auto* ids) { return flaw_in_leaf_ids(forest.trees[t], ids, forest.rows.size()); });
   if (!flaw) flaw = flaw_in_nodes(forest, t);
-  if (!flaw && thorough) flaw = flaw_in_recorded(forest, state.recorded);
-  if (!flaw && thorough) flaw = flaw_in_sums(forest, t);
+  if (!flaw) flaw = flaw_in_recorded(forest, state.recorded);
+  if (!flaw) flaw = flaw_in_sums(forest, t);
   if (flaw) flaw = "tree " + std::to_string(t) + ": " + *flaw;
   return flaw;
 }
 
 }  // namespace
 
-std::optional<std::string> find_flaw(const Forest& forest, bool thorough, int n_threads) {
+std::optional<std::string> find_flaw(const Forest& forest, int n_threads) {
   if (forest.states.empty()) return std::nullopt;
   if (Flaw flaw = flaw_in_rows(forest, n_threads)) return flaw;
   if (!lie_apart(forest.rows)) return "two rows have the same cells";
-  if (thorough && has_twins(forest.rows.ids)) return "two rows have the same id";
+  if (has_twins(forest.rows.ids)) return "two rows have the same id";
+  if (!are_bearable(forest.loss, forest.rows.weight)) return "weights add up to too much";
   return first_flaw(n_threads, forest.trees.size(), 1,
-                    [&](std::size_t t, std::size_t) { return flaw_in_tree(forest, t, thorough); });
+                    [&](std::size_t t, std::size_t) { return flaw_in_tree(forest, t); });
 }
 
 }  // namespace graftboost

@@ -9,8 +9,8 @@
 
 namespace graftboost {
 
-// Looks at every index in the state of a model that was put together, and says what is wrong with one.
-// Thorough: at all other numbers too, so that no arithmetic on them can go wrong.
-std::optional<std::string> find_flaw(const Forest& forest, bool thorough, int n_threads);
+// Looks at every number in the state of a model that was put together, and says what is wrong with one:
+// no index is out of range, and no arithmetic can go wrong.
+std::optional<std::string> find_flaw(const Forest& forest, int n_threads);
 
 }  // namespace graftboost

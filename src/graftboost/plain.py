@@ -20,7 +20,7 @@ import numpy as np
 
 DTYPE_KINDS = "biufUOmM"
 # How numpy writes such a type. Much else is a type to numpy, some of which it reads as Python.
-DTYPE = re.compile(rf"[<>|=][{DTYPE_KINDS}](0|[1-9]\d{{0,6}})?(\[\d*[a-zA-Z]+\])?")
+DTYPE = re.compile(rf"[<>|=][{DTYPE_KINDS}](0|[1-9]\d{{0,4}})?(\[\d*[a-zA-Z]+\])?")
 
 
 @dataclass(frozen=True)

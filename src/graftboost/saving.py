@@ -256,9 +256,7 @@ def restore_forest(found: Container, *, verify_state: bool = True) -> Forest:
         found.verify(state)
 
     try:
-        return Forest.put_together(
-            summary, found.arrays, verify if verify_state else None, thorough=True
-        )
+        return Forest.put_together(summary, found.arrays, verify if verify_state else None)
     except (TypeError, ValueError) as error:
         raise found.invalid(str(error)) from error
 
