@@ -626,6 +626,10 @@ NB_MODULE(_engine, m) {
           nb::rv_policy::reference_internal)
       .def_prop_ro("n_rows",
                    [](const gb::Forest& f) { return at_rest(f, [&] { return f.rows.size(); }); })
+      .def_prop_ro(
+          "n_changes",
+          [](const gb::Forest& f) { return at_rest(f, [&] { return f.n_changes; }); },
+          "Updates, refits and refreshes that were made since the object was.")
       .def_prop_ro("n_trees",
                    [](const gb::Forest& f) { return at_rest(f, [&] { return f.trees.size(); }); })
       .def_prop_ro("n_iterations",
@@ -680,7 +684,7 @@ NB_MODULE(_engine, m) {
             nb::gil_scoped_release release;
             const gb::Forest::Exclusive lock(f);
             f.refit(n_threads);
-            f.forget_snapshot();
+            f.publish_change();
           },
           "n_threads"_a, "Train all again from the rows held.")
       .def(
@@ -691,7 +695,7 @@ NB_MODULE(_engine, m) {
             nb::gil_scoped_release release;
             const gb::Forest::Exclusive lock(f);
             gb::refresh(f, n_threads);
-            f.forget_snapshot();
+            f.publish_change();
           },
           "n_threads"_a, "Leaf values as the present trees give them on the rows held.")
       .def("tree", &describe_tree, "t"_a, "The nodes of a tree, one array per property.")

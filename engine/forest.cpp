@@ -224,7 +224,8 @@ std::shared_ptr<const Forest::Snapshot> Forest::snapshot() const {
   return snapshot_;
 }
 
-void Forest::forget_snapshot() noexcept {
+void Forest::publish_change() noexcept {
+  ++n_changes;
   std::lock_guard lock(snapshot_lock_);
   snapshot_.reset();
 }

@@ -160,8 +160,10 @@ class Forest {
   mutable std::atomic<bool> unseen = false;
   mutable ForkSafeLock look_lock;
   mutable std::function<void()> first_look;
-  // To be called at the end of a change, with the lock held.
-  void forget_snapshot() noexcept;
+  // To be called at the end of a change, with the lock held: predictions see it from then on.
+  void publish_change() noexcept;
+  // How many there were. Whoever was interrupted can tell whether its own was made.
+  std::int64_t n_changes = 0;
 
   // Forgets what rows recorded, and leaves none of it in memory.
   void drop_states(int n_threads);

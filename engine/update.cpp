@@ -559,7 +559,7 @@ UpdateCounts update(Forest& forest, const Sample<Table>* added, std::span<const 
     });
     counts.seconds_refitting = seconds_between(start, Clock::now());
   }
-  forest.forget_snapshot();
+  forest.publish_change();
   return counts;
 }
 

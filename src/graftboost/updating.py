@@ -37,11 +37,6 @@ def _is_to_be_updatable(model: Updatable) -> bool:
     return True
 
 
-def _holds(forest: Forest, row_id: int) -> bool:
-    with Copies() as copies:
-        return bool((copies.add(forest.row_ids) == row_id).any())
-
-
 class Turn:
     """What whoever changes a model waits for; copies of the model have their own."""
 
@@ -233,7 +228,7 @@ class Updatable(ABC):
     def _apply(self, change: Change, argument: str, start: float) -> UpdateReport:
         """Call the engine, with all written down that follows from its success."""
         forest, n_threads = self._forest, thread_count(self.n_jobs)
-        next_id = self._next_id
+        next_id, n_changes = self._next_id, forest.n_changes
         last_id = next_id - 1 if change.added is None else largest(change.added.ids)
         classes = {} if change.classes is None else {len(change.classes): change.classes}
         unseen = classes.keys() - getattr(self, "_classes", {}).keys()
@@ -245,10 +240,10 @@ class Updatable(ABC):
             report = change.apply(forest, n_threads, argument=argument, start=start)
         except BaseException:
             # Ctrl-C comes before the engine has done its work, or after: the engine tells which.
-            for number in unseen - {max(2, forest.trees_per_iteration)}:
-                self._classes.pop(number, None)
-            if last_id >= next_id and not _holds(forest, last_id):
+            if forest.n_changes == n_changes:
                 self._next_id = next_id
+                for number in unseen:
+                    self._classes.pop(number, None)
             raise
         if report.strategy == "refit" and len(change.removed):
             self._forget_categories()
