@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import datasets
-from benchmarks import memory, store
+from benchmarks import many_rows, memory, store
 from benchmarks.goals import goals, goals_table
 from benchmarks.import_time import measure_imports
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK, Library
@@ -73,7 +73,17 @@ def parser() -> argparse.ArgumentParser:
         "what",
         nargs="?",
         default="all",
-        choices=["fit", "memory", "import", "updates", "store", "sparse", "all", "report"],
+        choices=[
+            "fit",
+            "many-rows",
+            "memory",
+            "import",
+            "updates",
+            "store",
+            "sparse",
+            "all",
+            "report",
+        ],
     )
     result.add_argument(
         "--data",
@@ -181,6 +191,8 @@ def _measure_all(args: argparse.Namespace) -> None:
         libraries = _installed([LIBRARIES[name] for name in args.libraries or LIBRARIES])
     if args.what in ("fit", "all"):
         _fit(args, libraries)
+    if args.what in (many_rows.KIND, "all"):
+        _many_rows(args)
     if args.what in ("memory", "all"):
         _memory(args, libraries)
     if args.what in ("import", "all"):
@@ -222,6 +234,13 @@ def _fit(args: argparse.Namespace, libraries: Sequence[Library]) -> None:
     for name in names:
         run.records += measure(datasets.load(name), libraries, settings, repeats, _say)
         run.save(args.output)  # after each, so that an interrupted run is not lost
+    _finish(run, args.output)
+
+
+def _many_rows(args: argparse.Namespace) -> None:
+    settings, repeats = Settings(threads=args.threads), args.repeats or (1 if args.quick else 2)
+    run = new_run(many_rows.KIND, command_of(args), [LIBRARIES[OURS]], settings, repeats)
+    run.records += many_rows.measure_many_rows(settings, repeats, args.quick, _say)
     _finish(run, args.output)
 
 

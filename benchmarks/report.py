@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 
-from benchmarks import import_time, store
+from benchmarks import import_time, many_rows, store
 from benchmarks.goals import geometric_mean, goals, goals_table, summary
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
 from benchmarks.markdown import four_digits, in_bytes, in_percent, in_seconds, table
@@ -29,6 +29,8 @@ def as_markdown(run: Run) -> str:
         parts.append(ratio_table(run, "peak_bytes", in_bytes, 2))
     elif run.kind == store.KIND:
         parts.append(store.text(run))
+    elif run.kind == many_rows.KIND:
+        parts.append(many_rows.text(run))
     elif run.kind in PARTS_BY_KIND:
         parts.append(PARTS_BY_KIND[run.kind].text(run))
     else:
@@ -129,7 +131,7 @@ def _circumstances(run: Run) -> str:
     facts += [machine["system"], f"Python {machine['Python']}"]
     versions = [f"{title} {version}" for title, version in run.versions.items()]
     how = [str(run.settings)] if run.kind != "import" else []
-    if run.kind in ("fit", "import", store.KIND):
+    if run.kind in ("fit", "import", many_rows.KIND, store.KIND):
         how.append(f"best of {run.repeats}")
     return (
         f"```bash\n{run.command}\n```\n\n"
@@ -141,6 +143,7 @@ SECTIONS = (
     "goals",
     "fit-threads-2",
     "fit-threads-1",
+    many_rows.KIND,
     "memory",
     "import",
     *updates.PARTS_BY_KIND,

@@ -47,7 +47,8 @@ class Record:
 class Run:
     """All records that one command measured, and the circumstances."""
 
-    kind: str  # "fit", "memory", "import", "store", or "updates-" or "sparse-" and a part's name
+    # "fit", "many-rows", "memory", "import", "store", or "updates-" or "sparse-" and a part's name
+    kind: str
     command: str
     date: str
     machine: dict[str, str]

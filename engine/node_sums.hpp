@@ -47,7 +47,8 @@ struct NodeSums {
     const Sums* from = histogram.data() + first;
     thread_local Array<std::uint32_t> found;
     thread_local Array<Sums> found_sums;
-    if (found.size() < n_all) found.resize(n_all), found_sums.resize(n_all);
+    if (found.size() < n_all) found.resize(n_all);
+    if (found_sums.size() < n_all) found_sums.resize(n_all);
     std::size_t n = 0;
     for (std::size_t i = 0; i < n_all; ++i) {
       found[n] = sparse_cells == nullptr ? static_cast<std::uint32_t>(first + i) : sparse_cells[i];

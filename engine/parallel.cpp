@@ -95,6 +95,7 @@ class Workers {
   }
 
   void serve() {
+    std::uncaught_exceptions();  // memory that a thread needs to throw is there before it has to
     inside_task = true;
     unsigned seen = 0;
     for (;;) {

@@ -115,8 +115,9 @@ class GraftBoost(CallbackSupportMixin, Copyable, Updatable, BaseEstimator):
             Targets.
         sample_weight : array-like of shape (n_rows,), default=None
             Weight of each row; zero or more. Only ratios matter, unless `l2_regularization` is set.
-            Weights are rounded to a small fraction of the largest one, between 2**-24 and 2**-8
-            depending on the number of rows; a positive weight below that counts as that fraction.
+            Weights are rounded to a fraction of the largest one: 2**-20 for a regressor, 2**-24
+            for a classifier, and more if the weights of many rows add up to more than the sums can
+            hold. A positive weight below that fraction counts as that fraction.
             A row of weight zero is held by the model but does not change it. A class whose rows
             all weigh zero stays in `classes_`, with a small probability.
         row_ids : array-like of int of shape (n_rows,), default=None
