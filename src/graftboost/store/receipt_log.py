@@ -11,8 +11,8 @@ return. So whoever opens the store can tell two things apart that look alike in 
 A change that is whole in the journal and has no receipt here yet was made: its receipt follows when
 the store is next opened for writing.
 
-Each line is on the disk before the next one is written. So a power cut can garble the last one only,
-and a garbled line that others follow is damage.
+Each line is on the disk before the next one is written. So a power cut can garble the last one
+only, and a garbled line that others follow is damage.
 """
 
 from __future__ import annotations
