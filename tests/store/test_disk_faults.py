@@ -110,7 +110,9 @@ def test_a_receipt_that_may_be_there_keeps_its_change(path: Path) -> None:
 
 
 def _inodes(path: Path) -> dict[str, int]:
-    return {name: (path / name).stat().st_ino for name in ("journal-000001.graft", "receipts.jsonl")}
+    return {
+        name: (path / name).stat().st_ino for name in ("journal-000001.graft", "receipts.jsonl")
+    }
 
 
 def _kill_while_flushing(path: Path) -> None:
