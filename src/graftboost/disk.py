@@ -64,6 +64,7 @@ class Permissions:
 
 
 PRIVATE = Permissions(0o600)
+PIECE = 1 << 20  # bytes that are copied at once
 
 
 def open_regular(path: Path, flags: int = os.O_RDONLY, permissions: Permissions = PRIVATE) -> int:
@@ -137,7 +138,8 @@ def replacing(path: Path, permissions: Permissions | None = None) -> Iterator[IO
     Raises
     ------
     UncertainError
-        If the file is in its place, but perhaps not after a power cut.
+        If the file may have taken its place, now or after a power cut, or may not have. After any
+        other error it has not.
     """
     if permissions is None:
         path = Path(os.path.realpath(path))
@@ -157,7 +159,15 @@ def replacing(path: Path, permissions: Permissions | None = None) -> Iterator[IO
             yield file
             file.flush()
             flush(file.fileno())
-        rename(temporary, path)
+            written = os.fstat(file.fileno())
+        try:
+            rename(temporary, path)
+        except OSError as error:
+            if _may_be_at(path, written):
+                raise UncertainError(
+                    f"{path} may hold what was written, or what was there before ({error})"
+                ) from error
+            raise
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -170,9 +180,43 @@ def replacing(path: Path, permissions: Permissions | None = None) -> Iterator[IO
         ) from error
 
 
-def append(
-    path: Path, data: bytes, at: int, *, again: bytes = b"", permissions: Permissions = PRIVATE
-) -> None:
+def _may_be_at(path: Path, file: os.stat_result) -> bool:
+    """Tell whether a file may have a name: a rename that reports an error may have been done."""
+    try:
+        return os.path.samestat(path.lstat(), file)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def rewrite(path: Path, number: int) -> None:
+    """Put a copy of an open file in its place, which is on the disk when this returns.
+
+    After a failed fsync the system takes pages for written that are not on the disk, and another
+    fsync does not write them. Overwriting them in place could destroy what is on the disk if the
+    power fails meanwhile. A copy does neither.
+
+    Parameters
+    ----------
+    path : Path
+        The file's name.
+    number : int
+        Its descriptor.
+
+    Raises
+    ------
+    OSError
+        As `replacing` does. Whoever reads the file finds the same bytes in any case.
+    """
+    with replacing(path, Permissions.of(path)) as file:
+        at = 0
+        while piece := read(number, at, at + PIECE):
+            file.write(piece)
+            at += len(piece)
+
+
+def append(path: Path, data: bytes, at: int, permissions: Permissions = PRIVATE) -> None:
     """Write to the end of a file, so that it is on the disk when this returns.
 
     Parameters
@@ -183,10 +227,6 @@ def append(
         What to write.
     at : int
         Where the file ends. What a crash has left after that place is cut off.
-    again : bytes, default=b""
-        What the file holds just before that place, if it is to be written once more. After a failed
-        fsync the system takes pages for written that are not on the disk, and only writing them
-        again brings them there.
     permissions : Permissions, default=PRIVATE
         What the file gets if it is created.
 
@@ -204,7 +244,7 @@ def append(
         if size > at:
             os.ftruncate(number, at)
         try:
-            write(number, again + data, at - len(again))
+            write(number, data, at)
             flush(number)
             if at == 0:  # its name may be new
                 flush_directory(path.parent)
@@ -248,20 +288,6 @@ def _undo(number: int, path: Path, at: int, cause: BaseException | None) -> None
 
 def _uncertain(path: Path, error: BaseException) -> UncertainError:
     return UncertainError(f"{path} could not be written, nor cut back to what it held ({error})")
-
-
-def write_again(path: Path, begin: int, end: int) -> None:
-    """Write a part of a file once more, with the bytes it has, and have it reach the disk.
-
-    Whoever wrote it may have been killed before it was on the disk, or told that it is not. If this
-    raises, the file holds what it held.
-    """
-    number = open_regular(path, os.O_RDWR)
-    try:
-        write(number, read(number, begin, end), begin)
-        flush(number)
-    finally:
-        os.close(number)
 
 
 def read(number: int, begin: int, end: int) -> bytes:

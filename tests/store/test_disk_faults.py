@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from graftboost import disk
+from graftboost import disk, load
 from graftboost.store import OutcomeUnknownError, Store, StoreError
 
-from .stores import N_ROWS, make_model
+from .stores import N_ROWS, files, make_model
 
 CALLS = ("pwrite", "fsync", "ftruncate", "replace", "unlink")
 
@@ -58,79 +60,149 @@ def _outcome(call: Callable[[], Any]) -> Exception | None:
     return None
 
 
+# A change, and before and after it the mark in the lock file.
+CALLS_OF_A_CHANGE = ["pwrite", "pwrite", "fsync", "pwrite", "fsync", "pwrite"]
+
+
 @pytest.mark.parametrize("from_then_on", [False, True])
-def test_every_call_of_a_change_fails_in_turn(path: Path, from_then_on: bool) -> None:
-    kinds = set()
-    for place in range(20):
-        row, request = place + 1, f"remove {place + 1}"
-        store = Store.open(path)
-        with failing(lambda _, n, place=place: n == place or (from_then_on and n > place)) as made:
-            error = _outcome(
-                lambda store=store, row=row: store.remove([row], request=f"remove {row}")
-            )
-        if len(made) <= place:  # it went through before its turn to fail came
-            break
-        kinds.add(type(error))
-        unknown = isinstance(error, OutcomeUnknownError)
-        if unknown:
-            assert "as it was" not in str(error)
-            for use in (store.compact, store.history, store.verify, store.refit):
-                with pytest.raises(StoreError, match=r"is closed, because.*Open it again"):
-                    use()
-        else:
-            assert "was not made. The store is as it was" in str(error)
-            assert row in store.row_ids
-        store.close()
-        with Store.open(path) as store:
-            is_made = request in [receipt.request for receipt in store.history()]
-            assert unknown or not is_made
-            assert (row in store.row_ids) != is_made
-            store.verify()
-    assert error is None
-    assert place >= 4
-    assert kinds == {OutcomeUnknownError if from_then_on else StoreError}
+@pytest.mark.parametrize("place", range(len(CALLS_OF_A_CHANGE)))
+def test_every_call_of_a_change_fails_in_turn(path: Path, place: int, from_then_on: bool) -> None:
+    store = Store.open(path)
+    with failing(lambda _, n: n == place or (from_then_on and n > place)) as made:
+        error = _outcome(lambda: store.remove([1], request="remove 1"))
+    assert made[: place + 1] == CALLS_OF_A_CHANGE[: place + 1]
+    if place == len(CALLS_OF_A_CHANGE) - 1:
+        assert error is None  # the change is on the disk, only the mark stays
+    elif place == 0 and from_then_on:  # nothing was written, but what there was cannot be read
+        assert type(error) is StoreError
+        assert "It holds what it held before the call" in str(error)
+    elif from_then_on:
+        assert type(error) is OutcomeUnknownError
+        assert "as it was" not in str(error)
+        for use in (store.compact, store.history, store.verify, store.refit):
+            with pytest.raises(StoreError, match=r"is closed, because.*Open it again"):
+                use()
+    else:
+        assert type(error) is StoreError
+        assert "was not made. The store is as it was" in str(error)
+        assert 1 in store.row_ids
+    store.close()
+    with Store.open(path) as store:
+        is_made = "remove 1" in [receipt.request for receipt in store.history()]
+        assert is_made == (error is None) or isinstance(error, OutcomeUnknownError)
+        assert (1 in store.row_ids) != is_made
+        store.verify()
 
 
 def test_a_receipt_that_may_be_there_keeps_its_change(path: Path) -> None:
     store = Store.open(path)
     # The journal is written and flushed; of the receipt, neither flushing nor cutting it off works.
     with (
-        failing(lambda name, n: n >= 3) as made,
+        failing(lambda name, n: n >= 4) as made,
         pytest.raises(OutcomeUnknownError, match=r"receipts\.jsonl could not be written, nor cut"),
     ):
         store.remove([1])
-    assert made == ["pwrite", "fsync", "pwrite", "fsync", "ftruncate"]
+    assert made == [*CALLS_OF_A_CHANGE[:5], "ftruncate"]
     for read_only in (True, False):
         with Store.open(path, read_only=read_only) as again:
             assert 1 not in again.row_ids
             again.verify()
 
 
-def test_what_another_writer_may_not_have_flushed_is_written_again(path: Path) -> None:
-    store = Store.open(path)
-    journal = next(path.glob("journal-*"))
-    size = journal.stat().st_size
-    with failing(lambda name, n: n >= 1), pytest.raises(OutcomeUnknownError):
-        store.remove([1])
-    # A failed fsync leaves pages that count as written. To flush them once more does nothing.
-    written: list[tuple[str, int]] = []
-    really = os.pwrite
+def _inodes(path: Path) -> dict[str, int]:
+    return {
+        name: (path / name).stat().st_ino for name in ("journal-000001.graft", "receipts.jsonl")
+    }
 
-    def noted(number: int, data: Any, at: int) -> int:
-        written.append((Path(f"/proc/self/fd/{number}").readlink().name, at))
-        return really(number, data, at)
 
-    os.pwrite = noted
-    try:
-        Store.open(path).close()
-    finally:
-        os.pwrite = really
-    changes = [entry for entry in written if entry[0] != "lock"]
-    assert changes[0] == (journal.name, size)
-    assert changes[1][0] == "receipts.jsonl"
+def _kill_while_flushing(path: Path) -> None:
+    """Have a writer killed during the fsync of a change, whose outcome it never learns."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # a fork, and threads; it uses none
+        child = os.fork()
+    if child == 0:
+        try:
+            store = Store.open(path)
+            os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)
+            store.remove([1])
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+
+
+@pytest.mark.parametrize("end", ["a failed fsync", "killed"])
+def test_what_a_writer_may_not_have_flushed_is_copied(path: Path, end: str) -> None:
+    """A failed fsync leaves pages that count as written. Flushing them again does nothing."""
+    if end == "killed":
+        _kill_while_flushing(path)
+    else:
+        store = Store.open(path)
+        with failing(lambda name, n: n >= 2), pytest.raises(OutcomeUnknownError):
+            store.remove([1])
+    assert (path / "lock").read_bytes().startswith(b"writing\n")
+    before = _inodes(path)
+    Store.open(path, read_only=True).close()
+    assert _inodes(path) == before
+    with Store.open(path) as store:
+        assert not set(_inodes(path).items()) & set(before.items())
+        assert store.n_rows == N_ROWS - 2
+        store.verify()
+    assert (path / "lock").read_bytes().startswith(b"settled\n")
+    before = _inodes(path)
+    Store.open(path).close()
+    assert _inodes(path) == before  # nothing is copied that is on the disk
+
+
+@pytest.mark.parametrize("place", range(6))
+def test_copies_that_fail(path: Path, place: int) -> None:
+    _kill_while_flushing(path)
+    before = files(path)
+    # Calls 0 and 1 write the name of the process into the lock file.
+    with failing(lambda name, n: n >= 2 + place), pytest.raises(OSError, match="Input/output"):
+        Store.open(path)
+    after = files(path)
+    assert {name: after[name] for name in before if name != "lock"} == {
+        name: content for name, content in before.items() if name != "lock"
+    }
+    assert after["lock"].startswith(b"writing\n")  # so the next writer copies
     with Store.open(path) as store:
         assert store.n_rows == N_ROWS - 2
         store.verify()
+    assert len(files(path)) == 4
+
+
+def test_receipts_that_are_missing_are_written_one_by_one(path: Path) -> None:
+    """Of two that are written at once, a power cut can garble the first and leave the second."""
+    with Store.open(path) as store:
+        store.remove([1])
+        store.remove([2])
+    log = path / "receipts.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[:2]) + bytes(700))  # as a power cut may leave it
+    written: list[bytes] = []
+    pwrite, fsync = os.pwrite, os.fsync
+
+    def is_log(number: int) -> bool:
+        return Path(f"/proc/self/fd/{number}").readlink() == log
+
+    def noted_write(number: int, data: Any, at: int) -> int:
+        if is_log(number):
+            assert at == log.stat().st_size  # nothing is overwritten
+            written.append(bytes(data))
+        return pwrite(number, data, at)
+
+    def noted_flush(number: int) -> None:
+        if is_log(number):
+            written.append(b"flush")
+        fsync(number)
+
+    os.pwrite, os.fsync = noted_write, noted_flush
+    try:
+        Store.open(path).close()
+    finally:
+        os.pwrite, os.fsync = pwrite, fsync
+    assert written == [b"flush", lines[2], b"flush", lines[3], b"flush"]
+    assert log.read_bytes() == b"".join(lines)
 
 
 def test_a_compaction_that_may_not_stay(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,9 +230,9 @@ def test_old_files_go_only_when_the_new_names_are_on_the_disk(path: Path) -> Non
     store.close()
     with failing(lambda name, n: False) as made:
         Store.open(path).close()
-    # Open, flush the directory; only then are the old model and journal removed.
+    # Flush the receipts and the directory; only then are the old model and journal removed.
     steps = [name for name in made if name in ("fsync", "unlink")]
-    assert steps == ["fsync", "unlink", "unlink", "fsync"]
+    assert steps == ["fsync", "fsync", "unlink", "unlink", "fsync"]
 
 
 def test_a_store_that_may_not_be_there(tmp_path: Path) -> None:
@@ -176,8 +248,34 @@ def test_a_store_that_may_not_be_there(tmp_path: Path) -> None:
             unknown += 1
             assert "It is not certain that the store" in str(error)
             Store.open(path).close()  # here it is, for the power was not cut
-        elif not list(path.glob("model-*")):
+        elif error is not None:
             with pytest.raises(FileNotFoundError, match="There is no store"):
                 Store.open(path)
             Store.create(path, make_model()).close()
     assert unknown >= 2
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_rename_that_reports_an_error(tmp_path: Path, is_done: bool) -> None:
+    old, new = make_model(), make_model("regressor")
+    path = tmp_path / "model"
+    old.save(path)
+    replace = os.replace
+
+    def failing_replace(source: Path, target: Path) -> None:
+        if is_done or target.name == "receipts.jsonl":
+            replace(source, target)
+        if target.name != "receipts.jsonl":
+            raise OSError(errno.EIO, "Input/output error")
+
+    os.replace = failing_replace
+    try:
+        saving = _outcome(lambda: new.save(path))
+        creating = _outcome(lambda: Store.create(tmp_path / "store", old).close())
+    finally:
+        os.replace = replace
+    assert type(saving) is (disk.UncertainError if is_done else OSError)
+    assert type(load(path)) is type(new if is_done else old)
+    assert type(creating) is (OutcomeUnknownError if is_done else OSError)
+    assert len(list((tmp_path / "store").glob("model-*"))) == is_done
+    assert not list(tmp_path.rglob("*.tmp"))

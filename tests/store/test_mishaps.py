@@ -13,7 +13,7 @@ import pytest
 
 from graftboost import container, disk
 from graftboost.container import InvalidFileError
-from graftboost.store import Store, StoreError, digest
+from graftboost.store import OutcomeUnknownError, Store, StoreError, digest
 
 from .stores import N_ROWS, make_model, make_rows
 
@@ -50,8 +50,12 @@ def test_a_compaction_that_fails_after_the_rename(
     store.remove([1])
     with monkeypatch.context() as patch:
         patch.setattr(disk, "rename", _failing(error=error)(disk.rename))
-        with pytest.raises((StoreError, KeyboardInterrupt)):
+        with pytest.raises((OutcomeUnknownError, KeyboardInterrupt)):
             store.compact()
+    if isinstance(error, OSError):
+        with pytest.raises(StoreError, match="is closed, because the disk failed"):
+            store.remove([2])
+        store = Store.open(path)
     store.remove([2])
     before = store.digest
     store.close()
@@ -247,3 +251,14 @@ def test_missing_dates_and_columns_of_nothing(path: Path) -> None:
         assert np.isnan(store._state.attributes.columns["nothing"][0])
         with pytest.raises(ValueError, match="no valid text"):
             store.add(X, ["yes"], attributes={"since": ["\ud800"], "nothing": [1]})
+
+
+def test_a_new_class_whose_rows_are_refused(path: Path) -> None:
+    X, _ = make_rows(3, 2)
+    with Store.create(path, make_model()) as store:
+        with pytest.raises(ValueError, match="already holds a row with id 0"):
+            store.add(X, ["maybe"] * 2, row_ids=[0, 1000])
+        assert list(store._state.saved.classes) == [2]
+        store.add(X, ["perhaps"] * 2)
+        assert store.summary()["classes"] == ["no", "perhaps", "yes"]
+        store.verify()

@@ -2,7 +2,7 @@
 
 A store is a directory::
 
-    lock                   whoever writes holds it
+    lock                   held by the writer; marked while a change is being written
     model-000003.graft     the model as it was some changes ago
     journal-000003.graft   the changes since then
     receipts.jsonl         a line for every change, chained by hash

@@ -66,12 +66,8 @@ class Journal:
     ) -> None:
         """Write a change, which is on the disk when this returns; fails as `disk.append` does."""
         data = container.dumps(header, arrays)
-        disk.append(self.path, data, self.size, permissions=permissions)
+        disk.append(self.path, data, self.size, permissions)
         self.size += len(data)
-
-    def secure(self, begin: int) -> None:
-        """Have all changes from a place on reach the disk, whoever wrote them."""
-        disk.write_again(self.path, begin, self.size)
 
     def take_back(self, size: int) -> None:
         """Cut off what was written since the journal ended there; fails as `disk.cut` does."""

@@ -10,6 +10,9 @@ return. So whoever opens the store can tell two things apart that look alike in 
 
 A change that is whole in the journal and has no receipt here yet was made: its receipt follows when
 the store is next opened for writing.
+
+Each line is on the disk before the next one is written. So a power cut can garble the last one
+only, and a garbled line that others follow is damage.
 """
 
 from __future__ import annotations
@@ -47,8 +50,6 @@ class ReceiptLog:
     def __init__(self, path: Path, begin: int, size: int) -> None:
         self.path = path
         self.begin, self.size = begin, size
-        # What comes after was written by somebody else, who may not have seen it reach the disk.
-        self._sure = size
 
     def end(self) -> int:
         """Return where the file ends now; raises InvalidFileError if it lacks what is known."""
@@ -122,33 +123,16 @@ class ReceiptLog:
             where = f"its last line, at byte {self.begin}," if number is None else f"line {number}"
             raise self.damaged(f"{where} is no receipt: {error}") from error
 
-    def append(self, receipts: list[Receipt]) -> None:
-        """Write receipts, which are on the disk when this returns; fails as `disk.append` does."""
-        lines = [receipt.to_line() for receipt in receipts]
-        data = b"".join(lines)
-        disk.append(self.path, data, self.size, again=self._unsure())
-        self.size += len(data)
-        self.begin = self.size - len(lines[-1])
-        self._sure = self.size
-
-    def secure(self) -> None:
-        """Have all receipts that are known on the disk, whoever wrote them."""
-        if self._sure < self.size:
-            disk.write_again(self.path, self._sure, self.size)
-            self._sure = self.size
-
-    def _unsure(self) -> bytes:
-        if self._sure == self.size:
-            return b""
-        with self._opened() as file:
-            file.seek(self._sure)
-            return file.read(self.size - self._sure)
+    def append(self, receipt: Receipt) -> None:
+        """Write a receipt, which is on the disk when this returns; fails as `disk.append` does."""
+        line = receipt.to_line()
+        disk.append(self.path, line, self.size)
+        self.begin, self.size = self.size, self.size + len(line)
 
     def take_back(self, begin: int, size: int) -> None:
         """Cut off what was written since the log ended there; fails as `disk.cut` does."""
         disk.cut(self.path, size)
         self.begin, self.size = begin, size
-        self._sure = min(self._sure, size)
 
     def _lines(self, begin: int, end: int) -> Iterator[tuple[int, bytes]]:
         """Yield the lines between two places, and where each begins."""

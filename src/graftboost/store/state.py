@@ -96,7 +96,6 @@ class State:
     def __post_init__(self) -> None:
         self.journal = Journal(journal_path(self.path, self.generation))
         self.last_hash = self.hash_written
-        self._logged_size = 0  # of the journal
 
     # --- files ------------------------------------------------------------------------------------
 
@@ -223,8 +222,6 @@ class State:
             self.check_model()
             record = Record.restore(found)
             logged = None if self.unlogged else next(made, None)
-            if logged is None and not self.unlogged:
-                self._logged_size = self.journal.size
             self._redo(record, logged, found)
         lost = next(made, None)
         if lost is not None:
@@ -259,12 +256,20 @@ class State:
     def apply(
         self, change: Change, *, argument: str = "row_ids", start: float | None = None
     ) -> UpdateReport:
-        """Change the model."""
+        """Change the model; if this raises, the model is as it was."""
+        saved = self.saved
+        saved.forest.stats_memory = stats_bytes(saved.parameters["stats_memory"])
         # Before the engine has more classes: whoever predicts meanwhile looks them up by number.
-        if change.classes is not None:
-            self.saved.classes[len(change.classes)] = change.classes
-        self.saved.forest.stats_memory = stats_bytes(self.saved.parameters["stats_memory"])
-        return change.apply(self.saved.forest, self.n_threads, argument=argument, start=start)
+        classes = {} if change.classes is None else {len(change.classes): change.classes}
+        unseen = classes.keys() - saved.classes.keys()
+        saved.classes.update(classes)
+        try:
+            return change.apply(saved.forest, self.n_threads, argument=argument, start=start)
+        except BaseException:
+            # Ctrl-C may come when the engine has just done all of it: then its classes stay.
+            for number in unseen - {saved.n_classes}:
+                del saved.classes[number]
+            raise
 
     def commit(self, record: Record) -> None:
         """Write a change that was made to the model: to the journal, and then its receipt.
@@ -277,7 +282,7 @@ class State:
         journal_size, log_begin, log_size = self.journal.size, self.log.begin, self.log.size
         try:
             self.journal.append(*record.contents(), disk.Permissions.of(self.model_path))
-            self.log.append([record.receipt])
+            self.log.append(record.receipt)
         except disk.UncertainError:
             raise
         except BaseException:
@@ -287,15 +292,14 @@ class State:
             raise
         self._add(record)
 
-    def settle(self) -> None:
-        """Write the receipts of changes in the journal that lack theirs; all of it is durable then.
+    def log_missing(self) -> None:
+        """Write the receipts of changes in the journal that lack theirs; fails as `commit` does.
 
-        Whoever wrote these changes was stopped before he knew that they are on the disk.
+        The journal has to be on the disk: a receipt without its change would look like damage.
         """
-        if self.unlogged:
-            self.journal.secure(self._logged_size)
-            self.log.append(self.unlogged)
-            self.unlogged = []
+        while self.unlogged:
+            self.log.append(self.unlogged[0])
+            del self.unlogged[0]
 
     def _add(self, record: Record) -> None:
         """Take note of a change that is in the journal."""

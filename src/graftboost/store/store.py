@@ -11,11 +11,12 @@ import threading
 import time
 import uuid
 import warnings
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from numpy.typing import ArrayLike, NDArray
 
@@ -30,8 +31,10 @@ from graftboost.store.lock import Lock
 from graftboost.store.receipt_log import NAME, ReceiptLog
 from graftboost.store.receipts import FIRST, Receipt, as_ranges
 from graftboost.store.records import Record
+from graftboost.store.recovery import secure
 from graftboost.store.state import OutcomeUnknownError, State, StoreError, newest_generation
 from graftboost.store.view import StoreView
+from graftboost.wiping import Copies
 
 if TYPE_CHECKING:
     from graftboost.estimators import GraftBoostClassifier, GraftBoostRegressor
@@ -60,6 +63,9 @@ class Store(StoreView):
 
     Make one with `Store.create` or `Store.open`, and close it, or use it in a ``with`` block.
 
+    A store belongs to the process that opened it. A child that is forked may read what it held at
+    that moment; to change the store, the child has to open it itself.
+
     The parameters that updates read (`tolerance_rule`, `tolerance`, `stats_memory`, `n_jobs`) are
     those of the estimator `Store.model`, and may be set there with ``set_params``. `add`, `remove`,
     `update`, `refit` and `refresh` all use them as they are when called, and write them down with
@@ -82,6 +88,8 @@ class Store(StoreView):
     (567, [[4, 5], [17, 18]])
     """
 
+    _all: ClassVar[weakref.WeakSet[Store]] = weakref.WeakSet()
+
     def __init__(self, path: Path, lock: Lock | None, compact_every: int) -> None:
         self.path = path
         self._lock = lock
@@ -90,6 +98,7 @@ class Store(StoreView):
         self._model: GraftBoostClassifier | GraftBoostRegressor | None = None
         self._held: State | None = None
         self._why_closed = ""
+        Store._all.add(self)
 
     # --- opening and closing ----------------------------------------------------------------------
 
@@ -131,7 +140,8 @@ class Store(StoreView):
         Raises
         ------
         OutcomeUnknownError
-            If the store is written, but may not survive a power cut.
+            If something failed when the store may have been made, so that it may be there, now or
+            after a power cut, or may not. After any other error it is not.
         """
         model._check_updatable()
         model._validate_params()
@@ -170,10 +180,16 @@ class Store(StoreView):
                 # The model comes last: a directory without one is no store yet.
                 with disk.replacing(path / NAME, disk.PRIVATE) as file:
                     file.write(line)
-                _write_first(state)
+                state.write(1, disk.PRIVATE)
+                disk.flush_directory(path.parent)
                 store._load()
-            except BaseException:
+            except BaseException as error:
                 store.close()
+                if isinstance(error, Exception) and newest_generation(path) is not None:
+                    raise OutcomeUnknownError(
+                        f"It is not certain that the store {path} was made ({error}). Check the "
+                        "disk; then open the store, or remove the directory and create it again."
+                    ) from error
                 raise
         return store
 
@@ -219,6 +235,8 @@ class Store(StoreView):
         lock = None if read_only else Lock(path / LOCK)
         store = cls(path, lock, compact_every)
         try:
+            if lock is not None:
+                secure(path, lock)
             store._load()
             if lock is not None and store._tidy_up():
                 disk.flush_directory(path)
@@ -302,7 +320,7 @@ class Store(StoreView):
         if row_ids is None:
             raise ValueError("row_ids is None. Pass ids, a mask over row_ids, or a slice of ids.")
         with self._turn:
-            state = self._writable()
+            state, _ = self._writable()
             if self._model is None:  # without it, nobody waits for scikit-learn
                 change = state.removal(ids_to_remove(state.saved.forest, row_ids, "row_ids"))
             else:
@@ -377,15 +395,16 @@ class Store(StoreView):
         attributes: Mapping[str, Any] | None,
         request: str | None,
     ) -> UpdateReport:
-        state = self._writable()
+        state, _ = self._writable()
         start = time.perf_counter()
-        change = self.model._read_change(X, y, sample_weight, row_ids, remove, "remove")
-        kept: dict[str, NDArray[Any]] = {}
-        if change.added is not None:
-            kept = state.attributes.check(attributes, len(change.added.ids))
-        elif attributes is not None:
-            raise ValueError("attributes is given without X. Pass both, or neither.")
-        return self._commit_update(change, kept, "remove", request, start)
+        with Copies() as copies:
+            change = self.model._read_change(X, y, sample_weight, row_ids, remove, "remove", copies)
+            kept: dict[str, NDArray[Any]] = {}
+            if change.added is not None:
+                kept = state.attributes.check(attributes, len(change.added.ids))
+            elif attributes is not None:
+                raise ValueError("attributes is given without X. Pass both, or neither.")
+            return self._commit_update(change, kept, "remove", request, start)
 
     def _commit_update(
         self,
@@ -395,7 +414,7 @@ class Store(StoreView):
         request: str | None,
         start: float | None = None,
     ) -> UpdateReport:
-        state = self._writable()
+        state, lock = self._writable()
         if change.is_empty:
             return change.apply(state.saved.forest, 1, argument=argument, start=start)
         request = _request(request)
@@ -418,11 +437,12 @@ class Store(StoreView):
                 edges=edges,
             )
             seconds = report.seconds["total"]
-            state.commit(Record(receipt, parameters, change, attributes, seconds))
+            with lock.writing():
+                state.commit(Record(receipt, parameters, change, attributes, seconds))
         return report
 
     def _commit_training(self, action: str, request: str | None) -> None:
-        state = self._writable()
+        state, lock = self._writable()
         request = _request(request)
         parameters = self._update_parameters(state)
         start = time.perf_counter()
@@ -431,7 +451,8 @@ class Store(StoreView):
             strategy = "refit" if action == "refit" else "in-place"
             receipt = self._receipt(request, action, strategy=strategy)
             seconds = time.perf_counter() - start
-            state.commit(Record(receipt, parameters, seconds=seconds))
+            with lock.writing():
+                state.commit(Record(receipt, parameters, seconds=seconds))
 
     def _update_parameters(self, state: State) -> dict[str, Any]:
         """Return the parameters that updates read: the estimator's, where a user may set them."""
@@ -510,13 +531,12 @@ class Store(StoreView):
     def compact(self) -> None:
         """Write the model anew, so that no file holds anything of removed rows any more."""
         with self._turn:
-            state = self._writable()
+            state, lock = self._writable()
             try:
                 if state.n_changes:
                     # What is damaged is not written again with checksums that are right.
                     container.load(state.model_path, links=False).verify()
-                    state.log.secure()
-                    self._write_anew(state)
+                    self._write_anew(state, lock)
                 self._tidy_up()
                 disk.flush_directory(self.path)
             except disk.UncertainError as error:
@@ -528,10 +548,11 @@ class Store(StoreView):
                     "lost, but they may still hold removed rows. Make room, and compact again."
                 ) from error
 
-    def _write_anew(self, state: State) -> None:
+    def _write_anew(self, state: State, lock: Lock) -> None:
         """Write the model, and go on from the new file: the old one's pages go with it."""
         try:
-            state.write(state.generation + 1, disk.Permissions.of(state.model_path))
+            with lock.writing():
+                state.write(state.generation + 1, disk.Permissions.of(state.model_path))
         except disk.UncertainError:
             raise
         except BaseException:
@@ -573,7 +594,7 @@ class Store(StoreView):
     def _load(self) -> None:
         """Read the newest model and do the changes since then again."""
         if self._lock is not None:
-            # A writer before may have been stopped before the names of its files were on the disk.
+            # A writer may have been stopped before the names of its files were on the disk.
             disk.flush_directory(self.path)
         for _ in range(READ_TRIES):
             generation = newest_generation(self.path)
@@ -587,8 +608,9 @@ class Store(StoreView):
                     raise
                 continue
             if newest_generation(self.path) == generation:
-                if self._lock is not None:
-                    state.settle()
+                if self._lock is not None and state.unlogged:
+                    with self._lock.writing():
+                        state.log_missing()
                 self._hold(state)
                 return
         raise FileNotFoundError(f"The model in {self.path} is gone. Take it from a backup.")
@@ -623,28 +645,36 @@ class Store(StoreView):
             raise StoreError(f"The store {self.path} is closed{self._why_closed}. Open it again.")
         return state
 
-    def _writable(self) -> State:
+    def _writable(self) -> tuple[State, Lock]:
+        """Return what is to be changed, and the lock that allows it."""
         state = self._state
         if self._lock is None:
             raise StoreError(
                 f"The store {self.path} is open for reading. Open it with read_only=False."
             )
-        return state
+        if not self._lock.is_ours:
+            raise StoreError(
+                f"The store {self.path} was opened by another process, of which this one is a "
+                "fork. Open the store in this process to change it."
+            )
+        return state, self._lock
+
+    def _after_fork(self) -> None:
+        """In a forked child: the thread that had the turn is not there, and the lock is not ours.
+
+        The file of the lock is closed, so that the lock ends with the process that holds it.
+        """
+        self._turn = threading.RLock()
+        if self._lock is not None:
+            self._lock.release()
 
 
-def _write_first(state: State) -> None:
-    """Write the model that makes a directory a store."""
-    try:
-        state.write(1, disk.PRIVATE)
-        try:
-            disk.flush_directory(state.path.parent)
-        except OSError as error:
-            raise disk.UncertainError(str(error)) from error
-    except disk.UncertainError as error:
-        raise OutcomeUnknownError(
-            f"It is not certain that the store {state.path} survives a power cut ({error}). Check "
-            "the disk; then open the store, or remove the directory and create it again."
-        ) from error
+def _in_forked_child() -> None:
+    for store in Store._all:
+        store._after_fork()
+
+
+os.register_at_fork(after_in_child=_in_forked_child)
 
 
 def _check_free(path: Path) -> None:

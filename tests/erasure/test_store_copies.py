@@ -1,0 +1,40 @@
+"""Copies that a store makes of rows on their way to the engine are overwritten, as an estimator's."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graftboost import GraftBoostRegressor
+from graftboost.store import Store
+
+from . import needs_memory_scan
+from .memory_scan import Secret, count_in_memory
+from .planting import N_ROWS, make_rows
+
+pytestmark = needs_memory_scan
+
+N_ADDED = 20
+
+
+def test_rows_that_are_refused(tmp_path: Path) -> None:
+    """Numbers that stand for categories are replaced in a copy, which goes whatever happens."""
+    rows = make_rows("regression", N_ROWS, None, seed=1)
+    rows.X[:, 11] = np.random.default_rng(0).integers(0, 5, N_ROWS) * 2
+    model = GraftBoostRegressor(n_estimators=2, n_jobs=1, categorical_features=[11])
+    model.fit(rows.X, rows.y)
+    added = make_rows("regression", N_ADDED, None, seed=2)
+    added.X[:, 11] = 4.0
+    value = Secret.draw(8, 0x3FF1)
+    for row in added.X:  # in all of them, for what is freed is soon overwritten in part
+        value.write(row[3:4])
+    with Store.create(tmp_path / "store", model) as store:
+        with pytest.raises(ValueError, match="already holds a row with id 0"):
+            store.add(added.X, added.y, row_ids=np.arange(N_ADDED))
+        assert count_in_memory({"feature": value}) == {"feature": N_ADDED}  # the caller's own
+        added.wipe()
+        gc.collect()
+        assert count_in_memory({"feature": value}) == {"feature": 0}

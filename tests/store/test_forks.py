@@ -1,0 +1,140 @@
+"""A process is forked while it has a store open: the child reads, and only the parent writes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graftboost.store import Store, StoreError
+
+from .stores import N_ROWS, make_model, make_rows
+
+N_FORKS = 12
+SECONDS = 60  # for a child, before it counts as stuck
+X, _ = make_rows(1, 5)
+
+
+def _fork(do: Callable[[], None]) -> int:
+    """Have a child do something; returns its process id."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # a fork, and threads: as intended
+        child = os.fork()
+    if child == 0:
+        signal.alarm(SECONDS)
+        code = 1
+        try:
+            do()
+            code = 0
+        finally:
+            os._exit(code)
+    return child
+
+
+def _status(child: int) -> int:
+    return os.waitpid(child, 0)[1]
+
+
+def _check_refused(store: Store) -> None:
+    changes: dict[str, Callable[[], object]] = {
+        "add": lambda: store.add(X, ["yes"] * 5),
+        "remove": lambda: store.remove([50]),
+        "update": lambda: store.update(remove=[50]),
+        "refit": store.refit,
+        "refresh": store.refresh,
+        "compact": store.compact,
+    }
+    for change in changes.values():
+        with pytest.raises(StoreError, match="Open the store in this process to change it"):
+            change()
+
+
+def test_a_child_reads_and_does_not_write(tmp_path: Path) -> None:
+    store = Store.create(tmp_path / "store", make_model())
+    store.remove([1])
+    before = store.digest
+
+    def use() -> None:
+        store.predict(X)
+        _check_refused(store)
+        store.verify()
+        store.close()
+
+    assert _status(_fork(use)) == 0
+    store.remove([2])  # the lock is still the parent's
+    with pytest.raises(RuntimeError, match="is being written to by process"):
+        Store.open(tmp_path / "store")
+    assert store.digest != before
+    store.close()
+    with Store.open(tmp_path / "store") as store:
+        assert store.n_rows == N_ROWS - 2
+        store.verify()
+
+
+def test_forks_while_another_thread_updates(tmp_path: Path) -> None:
+    store = Store.create(tmp_path / "store", make_model())
+    store.predict(X)
+    done = threading.Event()
+    failed: list[BaseException] = []
+
+    def change() -> None:
+        try:
+            number = 0
+            while not done.is_set():
+                number += 1
+                ids = 1_000 * number + X[:, 0].argsort()
+                store.add(X, ["yes"] * 5, row_ids=ids)
+                store.refit() if number % 3 == 0 else store.remove(ids[:2])
+        except BaseException as error:
+            failed.append(error)
+
+    def use() -> None:
+        store.predict(X)
+        _check_refused(store)
+        store.close()
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        statuses = [_status(_fork(use)) for _ in range(N_FORKS)]
+    finally:
+        done.set()
+        thread.join()
+    assert failed == []
+    assert statuses == [0] * N_FORKS
+    store.verify()
+    store.close()
+    with Store.open(tmp_path / "store") as store:
+        store.verify()
+
+
+def test_the_lock_ends_with_the_process_that_opened_the_store(tmp_path: Path) -> None:
+    """A child that lives on does not keep others from writing."""
+    path = tmp_path / "store"
+    Store.create(path, make_model()).close()
+    reading, writing = os.pipe()
+
+    def live_on() -> None:
+        os.write(writing, str(os.getpid()).encode())
+        signal.pause()
+
+    def open_fork_and_end() -> None:
+        store = Store.open(path)
+        _fork(live_on)
+        assert store.n_rows == N_ROWS
+        os._exit(0)  # without closing the store
+
+    assert _status(_fork(open_fork_and_end)) == 0
+    grandchild = int(os.read(reading, 100))
+    try:
+        with Store.open(path) as store:
+            store.remove([1])
+    finally:
+        os.kill(grandchild, signal.SIGKILL)
+        os.close(reading)
+        os.close(writing)
