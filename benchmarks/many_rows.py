@@ -93,8 +93,8 @@ def text(run: Run) -> str:
             ]
         )
     heads = ["model", "rows", "weights", "fit", "score", "predictions that differ"]
-    return (
-        "The score is R2 or accuracy, of 100,000 of the rows trained on.\n\n" + table(heads, rows)
+    return "The score is R2 or accuracy, of 100,000 of the rows trained on.\n\n" + table(
+        heads, rows
     )
 
 

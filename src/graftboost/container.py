@@ -16,6 +16,7 @@ in elements and CRC-32 in eight hexadecimal digits. Nothing in a file names code
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import mmap
@@ -121,6 +122,10 @@ def dump(file: IO[bytes], header: Mapping[str, Any], arrays: Arrays) -> None:
         end = at + array.size * array.dtype.itemsize
         at = _aligned(end)
     start = file.tell()
+    # At its full length from the beginning: arrays that end with zeros are not written to the end,
+    # and a buffer that had to grow would leave copies behind.
+    file.seek(start + end - 1)
+    file.write(b"\0")
     for name, array in arrays.items():
         file.seek(start + table[name][1])
         table[name][3] = f"{_write_runs(file, array.runs()):08x}"
@@ -128,9 +133,6 @@ def dump(file: IO[bytes], header: Mapping[str, Any], arrays: Arrays) -> None:
     file.seek(start)
     file.write(PREFIX.pack(MAGIC, VERSION, zlib.crc32(text), len(text), end))
     file.write(text)
-    # Where an array ends with zeros, or has none, the file still has to reach that far.
-    file.seek(0, os.SEEK_END)
-    file.write(bytes(max(0, start + end - file.tell())))
     file.seek(start + end)
 
 
@@ -162,6 +164,18 @@ def dumps(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     file = io.BytesIO()
     dump(file, header, arrays)
     return file.getvalue()
+
+
+@contextlib.contextmanager
+def in_memory(header: Mapping[str, Any], arrays: Arrays) -> Iterator[memoryview]:
+    """Give a container as bytes, which are overwritten in the end: they may hold rows."""
+    file = io.BytesIO()
+    dump(file, header, arrays)
+    with file.getbuffer() as data:
+        try:
+            yield data
+        finally:
+            np.frombuffer(data, dtype=np.uint8).fill(0)
 
 
 def save(

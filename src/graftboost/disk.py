@@ -216,14 +216,16 @@ def rewrite(path: Path, number: int) -> None:
             at += len(piece)
 
 
-def append(path: Path, data: bytes, at: int, permissions: Permissions = PRIVATE) -> None:
+def append(
+    path: Path, data: bytes | memoryview, at: int, permissions: Permissions = PRIVATE
+) -> None:
     """Write to the end of a file, so that it is on the disk when this returns.
 
     Parameters
     ----------
     path : Path
         The file; created if it is missing and `at` is 0.
-    data : bytes
+    data : bytes or memoryview
         What to write.
     at : int
         Where the file ends. What a crash has left after that place is cut off.
@@ -299,7 +301,7 @@ def read(number: int, begin: int, end: int) -> bytes:
     return b"".join(pieces)
 
 
-def write(number: int, data: bytes, at: int) -> None:
+def write(number: int, data: bytes | memoryview, at: int) -> None:
     """Write all of some bytes to an open file, from a place on."""
     view = memoryview(data)
     while view:

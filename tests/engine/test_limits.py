@@ -17,7 +17,7 @@ NONE = np.arange(0)
 def mostly_one_value(n_rows: int, loss: str) -> Data:
     """A column in which nearly all rows share a cell, and gradients with the largest hessian.
 
-    Classes are in balance, so each row starts with a hessian of p (1 - p) = 1/4, the largest there is.
+    Classes are in balance, so each row starts with the largest hessian, p (1 - p) = 1/4.
     """
     X = np.zeros((n_rows, 1), dtype=np.float32)
     X[: n_rows // 100] = 1.0

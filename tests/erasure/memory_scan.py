@@ -65,10 +65,12 @@ class Secret:
         return len(self._key) == 4
 
     def find(self, values: np.ndarray) -> int:
-        """Return the place of the value in an array of numbers."""
+        """Return the place of the value in an array of numbers; raises LookupError without one."""
         content = values.view(np.uint8).reshape(len(values), -1)
-        [place] = np.flatnonzero((np.bitwise_xor(content, self._key) == self._masked).all(axis=1))
-        return int(place)
+        places = np.flatnonzero((np.bitwise_xor(content, self._key) == self._masked).all(axis=1))
+        if len(places) != 1:
+            raise LookupError(f"the value is in {len(places)} places")
+        return int(places[0])
 
     def write(self, into: np.ndarray) -> None:
         """Write the value into an array of its size."""

@@ -1,4 +1,4 @@
-"""Copies that a store makes of rows on their way to the engine are overwritten, as an estimator's."""
+"""Copies that a store makes of rows on their way to the engine are overwritten, too."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ pytestmark = needs_memory_scan
 N_ADDED = 20
 
 
-def test_rows_that_are_refused(tmp_path: Path) -> None:
-    """Numbers that stand for categories are replaced in a copy, which goes whatever happens."""
+@pytest.mark.parametrize("refused", [False, True])
+def test_rows_that_are_added(tmp_path: Path, refused: bool) -> None:
+    """Numbers that stand for categories are replaced in a copy, and the journal has another."""
     rows = make_rows("regression", N_ROWS, None, seed=1)
     rows.X[:, 11] = np.random.default_rng(0).integers(0, 5, N_ROWS) * 2
     model = GraftBoostRegressor(n_estimators=2, n_jobs=1, categorical_features=[11])
@@ -32,8 +33,11 @@ def test_rows_that_are_refused(tmp_path: Path) -> None:
     for row in added.X:  # in all of them, for what is freed is soon overwritten in part
         value.write(row[3:4])
     with Store.create(tmp_path / "store", model) as store:
-        with pytest.raises(ValueError, match="already holds a row with id 0"):
-            store.add(added.X, added.y, row_ids=np.arange(N_ADDED))
+        if refused:
+            with pytest.raises(ValueError, match="already holds a row with id 0"):
+                store.add(added.X, added.y, row_ids=np.arange(N_ADDED))
+        else:
+            store.add(added.X, added.y)
         assert count_in_memory({"feature": value}) == {"feature": N_ADDED}  # the caller's own
         added.wipe()
         gc.collect()

@@ -65,9 +65,9 @@ class Journal:
         self, header: Mapping[str, Any], arrays: Arrays, permissions: disk.Permissions
     ) -> None:
         """Write a change, which is on the disk when this returns; fails as `disk.append` does."""
-        data = container.dumps(header, arrays)
-        disk.append(self.path, data, self.size, permissions)
-        self.size += len(data)
+        with container.in_memory(header, arrays) as data:
+            disk.append(self.path, data, self.size, permissions)
+            self.size += len(data)
 
     def take_back(self, size: int) -> None:
         """Cut off what was written since the journal ended there; fails as `disk.cut` does."""
