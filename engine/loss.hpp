@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <span>
 #include <vector>
@@ -94,7 +95,7 @@ struct Loss {
   static std::int64_t squared_hessian() { return std::int64_t{1} << squared_hessian_bits; }
   // |g| (1 - |g|) on the same grid: p (1 - p), whichever class the row is of.
   static std::int64_t probability_hessian(Gradient g) {
-    const std::int64_t one = std::int64_t{1} << probability_bits, a = g < 0 ? -g : g;
+    const std::int64_t one = std::int64_t{1} << probability_bits, a = std::abs(std::int64_t{g});
     return (a * (one - a) + one / 2) >> probability_bits;
   }
 

@@ -146,7 +146,10 @@ bool are_bearable(const Loss& loss, const Array<Weight>& weights) {
   return sum <= loss.most_weight();
 }
 
+// Without weights, no sum of 32-bit numbers overflows, so there is no need to read them all: they are most
+// of a model, and a removal from a file of gigabytes would take ten times as long.
 Flaw flaw_in_recorded(const Forest& forest, const Array<Gradient>& recorded) {
+  if (!forest.loss.weighted) return std::nullopt;
   Gradient least = 0, most = 0;
   for (const Gradient g : recorded) least = std::min(least, g), most = std::max(most, g);
   const std::int64_t largest = forest.loss.largest_gradient();
