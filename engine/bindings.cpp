@@ -627,8 +627,7 @@ NB_MODULE(_engine, m) {
       .def_prop_ro("n_rows",
                    [](const gb::Forest& f) { return at_rest(f, [&] { return f.rows.size(); }); })
       .def_prop_ro(
-          "n_changes",
-          [](const gb::Forest& f) { return at_rest(f, [&] { return f.n_changes; }); },
+          "n_changes", [](const gb::Forest& f) { return at_rest(f, [&] { return f.n_changes; }); },
           "Updates, refits and refreshes that were made since the object was.")
       .def_prop_ro("n_trees",
                    [](const gb::Forest& f) { return at_rest(f, [&] { return f.trees.size(); }); })

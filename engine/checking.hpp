@@ -42,19 +42,24 @@ class TreeChecker : public TreeWork<Sums> {
   // leaves' values are added to `scores`.
   void book_totals(std::size_t t, std::span<const Gradient> gradients, std::span<double> scores) {
     look_at(t);
-    rollback_->save_tree(t);
-    if (!state_->counted) count_sums();
-    for (const Slot row : change_.removed) book_row_totals(leaf_of(row), row, false);
-    state_->leaf_ids.visit([&](auto* leaf_ids) {
-      using LeafId = std::remove_reference_t<decltype(*leaf_ids)>;
-      for (std::size_t i = 0; i < change_.added.size(); ++i) {
+    if (!state_->counted) {
+      rollback_->save_tree(t);
+      count_sums();
+    }
+    leaves_.clear();
+    for (const Slot row : change_.removed) leaves_.push_back(leaf_of(row));
+    for (const Slot row : change_.added)
+      leaves_.push_back(tree_->route([&](std::uint32_t f) { return forest_.rows.code(row, f); }));
+    rollback_->save_paths(t, leaves_);
+    const NodeIndex* leaf = leaves_.data();
+    for (const Slot row : change_.removed) book_row_totals(*leaf++, row, false);
+    state_->leaf_ids.visit([&]<class LeafId>(LeafId* leaf_ids) {
+      for (std::size_t i = 0; i < change_.added.size(); ++i, ++leaf) {
         const Slot row = change_.added[i];
         const bool inside = forest_.in_bag(t_, forest_.rows.ids[row]);
         state_->recorded[row] = inside ? gradients[i] : 0;
-        const NodeIndex leaf =
-            tree_->route([&](std::uint32_t f) { return forest_.rows.code(row, f); });
-        leaf_ids[row] = static_cast<LeafId>(node(leaf).leaf);
-        if (inside) book_row_totals(leaf, row, true);
+        leaf_ids[row] = static_cast<LeafId>(node(*leaf).leaf);
+        if (inside) book_row_totals(*leaf, row, true);
       }
     });
     for (std::size_t i = 0; i < change_.added.size(); ++i) {
@@ -403,6 +408,7 @@ class TreeChecker : public TreeWork<Sums> {
   }
 
   void shift(NodeIndex top, const Test& test) {
+    rollback_->save_tree(t_);
     const Test before = std::exchange(node(top).test, test);
     const Reached reached = rows_in(leaf_ids_under(top));
     counts.work += work_of::sided_row * static_cast<double>(reached.inside.size());
@@ -490,6 +496,7 @@ class TreeChecker : public TreeWork<Sums> {
     }
   }
 
+  std::vector<NodeIndex> leaves_;  // of the changed rows
   std::vector<bool> touched_;
   Findings findings_;
   double largest_change_ = 0;  // of a gain in the tree

@@ -16,11 +16,29 @@ Rollback::~Rollback() {
   if (!committed_) undo();
 }
 
+void Rollback::save_paths(std::size_t t, std::span<const NodeIndex> leaves) {
+  if (trees_[t].is_saved) return;
+  const Tree& tree = forest_.trees[t];
+  std::size_t n = 0;
+  const auto each = [&](auto&& use) {
+    for (const NodeIndex leaf : leaves) {
+      for (NodeIndex i = leaf; i != no_node; i = tree.nodes[static_cast<std::size_t>(i)].parent)
+        use(i);
+    }
+  };
+  each([&](NodeIndex) { ++n; });
+  if (n >= tree.nodes.size()) return save_tree(t);
+  SavedTree& saved = trees_[t];
+  saved.nodes.reserve(n);
+  each([&](NodeIndex i) { saved.nodes.push_back({i, tree.nodes[static_cast<std::size_t>(i)]}); });
+  saved.is_touched = true;
+}
+
 void Rollback::save_tree(std::size_t t) {
   SavedTree& saved = trees_[t];
   if (saved.is_saved) return;
   saved.tree = forest_.trees[t];
-  saved.is_saved = true;
+  saved.is_touched = saved.is_saved = true;
 }
 
 void Rollback::save_rows(std::size_t t, std::span<const Slot> slots) {
@@ -68,8 +86,10 @@ void Rollback::undo_tree(std::size_t t) noexcept {
   }
   state.recorded.resize(rows_.n);
   state.leaf_ids.resize(rows_.n);
-  if (!saved.is_saved) return;
-  forest_.trees[t] = std::move(saved.tree);
+  if (!saved.is_touched) return;
+  if (saved.is_saved) forest_.trees[t] = std::move(saved.tree);
+  for (const SavedNode& node : saved.nodes)  // all as they were at the same time
+    forest_.trees[t].nodes[static_cast<std::size_t>(node.index)] = node.node;
   if (saved.is_grafted) {
     state.sums = std::move(saved.sums);
     state.watches = std::move(saved.watches);

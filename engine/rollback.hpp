@@ -13,8 +13,9 @@ namespace graftboost {
 
 // Brings a model back to what it was when this was made, unless commit() was called.
 //
-// Rows that were appended are cut off. A tree is copied before it changes, and of rows that get another
-// leaf or a fresh gradient the former ones are kept. All else (histograms, gain bounds, the index of ids)
+// Rows that were appended are cut off. Of a tree, the nodes on the paths of few changed rows are kept
+// before they change, or all of it; and of rows that get another leaf or a fresh gradient the former ones.
+// All else (histograms, gain bounds, the index of ids)
 // follows from these and is dropped: the next update computes it again. Going back allocates nothing,
 // because memory may be what ran out.
 class Rollback {
@@ -25,7 +26,10 @@ class Rollback {
 
   void commit() noexcept { committed_ = true; }
 
-  // To be called before anything in a tree changes; different trees may be saved by different threads.
+  // To be called before anything in a tree changes: with the leaves of all changed rows, if nothing but
+  // nodes on the paths to them will; then again, before anything else does, without. Different trees may
+  // be saved by different threads.
+  void save_paths(std::size_t t, std::span<const NodeIndex> leaves);
   void save_tree(std::size_t t);
   // To be called before the leaf ids or recorded gradients of these rows change in a tree, which is
   // saved. Several threads may save rows of one tree, if no two save the same row.
@@ -41,9 +45,14 @@ class Rollback {
     Array<Gradient> recorded;
     Array<std::uint16_t> leaf_ids;
   };
+  struct SavedNode {
+    NodeIndex index;
+    Node node;
+  };
   struct SavedTree {
+    std::vector<SavedNode> nodes;  // as they were before `tree` was saved
     Tree tree;
-    bool is_saved = false, is_grafted = false;
+    bool is_touched = false, is_saved = false, is_grafted = false;
     AnyKeptSums sums;
     std::vector<Watch> watches;
     std::vector<SavedRows> rows;

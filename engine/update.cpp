@@ -195,6 +195,7 @@ class Updater {
       for (std::size_t t = first; t < first + k_trees_; ++t) {
         if (!findings_[t] || !findings_[t]->order) continue;
         trees.push_back(t);
+        rollback_.save_tree(t);
         for (const NodeIndex i : findings_[t]->failed) nodes.emplace_back(t, i);
       }
       if (trees.empty()) continue;
