@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from graftboost import saving
+from graftboost._engine import Forest
 
 from .making import Data, fit_forest, make_data
 from .mutating import REFUSALS, Mutator, change, n_mutations
@@ -40,3 +41,15 @@ def _use(content: bytes, data: Data, seed: int) -> bool:
     except REFUSALS:
         return False
     return True
+
+
+def test_a_model_without_trees() -> None:
+    """It has rows, so there is a state to look at, however few trees it is of."""
+    forest = fit_forest(make_data(0, n_rows=200))
+    parts = {name: np.concatenate(pieces) for name, _, pieces in forest.parts(True, False)}
+    for name in parts:
+        if name.startswith(("tree_", "node_", "kept_")):
+            parts[name] = parts[name][:0].copy()
+    summary = forest.summary(True, False) | {"n_estimators": 0}
+    with pytest.raises(ValueError, match="n_estimators is below 1"):
+        Forest.put_together(summary, parts, None)

@@ -1,0 +1,99 @@
+"""What the engine is given is checked before it is used, whoever calls it: a journal may be made up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from .making import CLASSES, LOSSES, Data, fit_forest, make_data, trees, update_forest
+
+NONE = np.arange(0)
+
+
+def some(loss: str) -> tuple[Data, Data]:
+    data = make_data(0, loss, n_rows=400)
+    return data.take(np.arange(380)), data.take(np.arange(380, 400))
+
+
+@pytest.mark.parametrize("columns", [0, 1, 3, 40])
+def test_tables_with_other_columns(columns: int) -> None:
+    held, added = some("logistic")
+    assert columns != held.X.shape[1]
+    forest = fit_forest(held)
+    X = np.zeros((20, columns))
+    for use in (
+        forest.bins.encode,
+        lambda X: forest.raw_scores(X, 1),
+        lambda X: forest.apply(X, 1),
+        lambda X: update_forest(forest, replace(added, X=X), NONE),
+    ):
+        with pytest.raises(ValueError, match=f"X: has {columns} columns"):
+            use(X)
+
+
+@pytest.mark.parametrize("code", [1e9, -1e9, 1e300, np.nan, np.inf, 7.0, -3.0, 0.5])
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+def test_classes_that_are_none(loss: str, code: float) -> None:
+    held, added = some(loss)
+    forest = fit_forest(held)
+    before = trees(forest)
+    y = added.y.copy()
+    y[11] = code
+    with pytest.raises(ValueError, match="y: has a number that no class has"):
+        update_forest(forest, replace(added, y=y), held.ids[:3])
+    with pytest.raises(ValueError, match="y: has a number that no class has"):
+        fit_forest(replace(added, y=y))
+    assert trees(forest) == before
+    forest.check_state(1)
+
+
+@pytest.mark.parametrize("relabel", [[], [0], [0, 1, 2], [0, 3], [0, -1], [1, 1], [0, 2**40]])
+def test_numbers_of_classes_that_are_none(relabel: list[int]) -> None:
+    held, added = some("logistic")
+    forest = fit_forest(held)
+    before = trees(forest)
+    rows = (added.X, added.y, added.weight, added.ids)
+    with pytest.raises(ValueError, match="relabel: each class needs a number of its own"):
+        forest.update(*rows, NONE, np.array(relabel, np.int64), 3, "regret", 1.0, 1, 1)
+    assert trees(forest) == before
+    forest.check_state(1)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("what", ["y", "weight", "ids"])
+@pytest.mark.parametrize("n_rows", [0, 3, 19, 21])
+def test_arrays_of_another_length(loss: str, what: str, n_rows: int) -> None:
+    if what in ("weight", "ids") and n_rows == 0:
+        return  # as good as none
+    held, added = some(loss)
+    forest = fit_forest(held)
+    before = trees(forest)
+    wrong = {"y": np.zeros(n_rows), "weight": np.ones(n_rows), "ids": 5000 + np.arange(n_rows)}
+    rows = {"y": added.y, "weight": added.weight, "ids": added.ids} | {what: wrong[what]}
+    with pytest.raises(ValueError, match="has another number of rows than X"):
+        forest.update(
+            added.X,
+            rows["y"],
+            rows["weight"],
+            rows["ids"],
+            NONE,
+            np.arange(CLASSES[loss]),
+            CLASSES[loss],
+            "regret",
+            1.0,
+            1,
+            1,
+        )
+    assert trees(forest) == before
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
+def test_weights_that_are_none(weight: float) -> None:
+    held, added = some("squared")
+    forest = fit_forest(held)
+    weights = np.ones(20)
+    weights[3] = weight
+    with pytest.raises(ValueError, match="sample_weight: has a weight that is negative or not"):
+        update_forest(forest, replace(added, weight=weights), NONE)
