@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from graftboost._engine import Forest
 
 from graftboost import saving
-from graftboost._engine import Forest
 
 from .making import Data, fit_forest, make_data
 from .mutating import REFUSALS, Mutator, change, n_mutations
