@@ -1,4 +1,4 @@
-"""What the engine is given is checked before it is used, whoever calls it: a journal may be made up."""
+"""What the engine is given is checked before it is used, for a journal may be made up."""
 
 from __future__ import annotations
 
