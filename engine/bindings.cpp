@@ -512,7 +512,7 @@ std::unique_ptr<gb::Forest> put_together(const nb::dict& summary, const nb::dict
     {
       nb::gil_scoped_release release;
       const gb::Forest::Exclusive lock(*forest);
-      flaw = gb::find_flaw(*forest, 2);
+      flaw = gb::find_flaw(*forest, !call.is_none(), 2);
     }
     if (flaw) throw std::invalid_argument(*flaw);
   };
@@ -748,10 +748,11 @@ NB_MODULE(_engine, m) {
            "Its arrays: name, elements from one piece to the next, pieces. Without state, those "
            "that "
            "predictions need.")
-      .def_static(
-          "put_together", &put_together, "summary"_a, "parts"_a, "verify"_a.none(),
-          "A model from its summary and parts, which it works on in place. What the state "
-          "holds is looked at before it is used for the first time, after a call of verify.");
+      .def_static("put_together", &put_together, "summary"_a, "parts"_a, "verify"_a.none(),
+                  "A model from its summary and parts, which it works on in place. What the state "
+                  "holds is looked at before it is used for the first time, after a call of "
+                  "verify, if there "
+                  "is one; gradients that cannot do harm only then.");
 
   // nanobind finds instances, and what they keep alive, by tables that only grow, and ends the process if
   // there is no memory for that. They have room for this many from here on.

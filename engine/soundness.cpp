@@ -146,10 +146,7 @@ bool are_bearable(const Loss& loss, const Array<Weight>& weights) {
   return sum <= loss.most_weight();
 }
 
-// Without weights, no sum of 32-bit numbers overflows, so there is no need to read them all: they are most
-// of a model, and a removal from a file of gigabytes would take ten times as long.
 Flaw flaw_in_recorded(const Forest& forest, const Array<Gradient>& recorded) {
-  if (!forest.loss.weighted) return std::nullopt;
   Gradient least = 0, most = 0;
   for (const Gradient g : recorded) least = std::min(least, g), most = std::max(most, g);
   const std::int64_t largest = forest.loss.largest_gradient();
@@ -228,12 +225,12 @@ Flaw flaw_in_sums(const Forest& forest, std::size_t t) {
   return fine ? std::nullopt : Flaw("a node has candidates' sums out of range");
 }
 
-Flaw flaw_in_tree(const Forest& forest, std::size_t t) {
+Flaw flaw_in_tree(const Forest& forest, std::size_t t, bool gradients) {
   const TreeState& state = forest.states[t];
   Flaw flaw = state.leaf_ids.visit(
       [&](const auto* ids) { return flaw_in_leaf_ids(forest.trees[t], ids, forest.rows.size()); });
   if (!flaw) flaw = flaw_in_nodes(forest, t);
-  if (!flaw) flaw = flaw_in_recorded(forest, state.recorded);
+  if (!flaw && gradients) flaw = flaw_in_recorded(forest, state.recorded);
   if (!flaw) flaw = flaw_in_sums(forest, t);
   if (flaw) flaw = "tree " + std::to_string(t) + ": " + *flaw;
   return flaw;
@@ -241,14 +238,15 @@ Flaw flaw_in_tree(const Forest& forest, std::size_t t) {
 
 }  // namespace
 
-std::optional<std::string> find_flaw(const Forest& forest, int n_threads) {
+std::optional<std::string> find_flaw(const Forest& forest, bool all, int n_threads) {
   if (forest.states.empty()) return std::nullopt;
   if (Flaw flaw = flaw_in_rows(forest, n_threads)) return flaw;
   if (!lie_apart(forest.rows)) return "two rows have the same cells";
   if (has_twins(forest.rows.ids)) return "two rows have the same id";
   if (!are_bearable(forest.loss, forest.rows.weight)) return "weights add up to too much";
-  return first_flaw(n_threads, forest.trees.size(), 1,
-                    [&](std::size_t t, std::size_t) { return flaw_in_tree(forest, t); });
+  return first_flaw(n_threads, forest.trees.size(), 1, [&](std::size_t t, std::size_t) {
+    return flaw_in_tree(forest, t, all || forest.loss.weighted);
+  });
 }
 
 }  // namespace graftboost

@@ -319,12 +319,17 @@ def test_hostile_texts(tmp_path: Path, lengths: list[int]) -> None:
         Store.open(path)
 
 
-@pytest.mark.parametrize("value", [2**31 - 1, -(2**31), 2**30])
+GRADIENTS = [2**31 - 1, -(2**31), 2**30 + 1]
+
+
+@pytest.mark.parametrize("value", GRADIENTS)
 @pytest.mark.parametrize("compacts", [False, True])
-def test_hostile_gradients(tmp_path: Path, value: int, compacts: bool) -> None:
+def test_hostile_gradients_of_weighted_rows(tmp_path: Path, value: int, compacts: bool) -> None:
     """Sums of these run over; the same file is refused by `load`."""
     path = tmp_path / "store"
-    with Store.create(path, make_model()) as store:
+    X, y = make_rows(0, N_ROWS)
+    model = make_model("regressor").fit(X, y, np.linspace(1, 2, N_ROWS))
+    with Store.create(path, model) as store:
         store.remove([1])
         if compacts:
             store.compact()
@@ -333,6 +338,21 @@ def test_hostile_gradients(tmp_path: Path, value: int, compacts: bool) -> None:
     with pytest.raises(InvalidFileError, match=told), Store.open(path) as store:
         store.remove([2])
     with pytest.raises(InvalidFileError, match=told), Store.open(path) as store:
+        store.verify()
+
+
+@pytest.mark.parametrize("value", GRADIENTS)
+@pytest.mark.parametrize("kind", ["classifier", "regressor"])
+def test_hostile_gradients_of_unweighted_rows(tmp_path: Path, value: int, kind: str) -> None:
+    """No sum of these runs over: they are wrong, which `verify` finds, and do no other harm."""
+    path = tmp_path / "store"
+    Store.create(path, make_model(kind)).close()
+    reseal_model(path, _recorded(value))
+    with Store.open(path) as store:
+        with pytest.raises(RuntimeError, match="not that of its rows"):
+            store.verify()
+        store.remove([2])
+        store.refit()
         store.verify()
 
 
