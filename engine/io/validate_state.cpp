@@ -1,0 +1,252 @@
+#include "io/validate_state.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/parallel.hpp"
+
+namespace graftboost {
+namespace {
+
+constexpr double largest_target = Loss::widest_target / Loss::target_grid;
+
+using Flaw = std::optional<std::string>;
+
+// Blocks of rows, so that threads share them; the first flaw by place is told.
+template <class Find>
+Flaw first_flaw(int n_threads, std::size_t n, std::size_t together, Find&& find) {
+  std::vector<Flaw> flaws((n + together - 1) / together);
+  parallel_blocks(n_threads, n, together, [&](std::size_t begin, std::size_t end) {
+    flaws[begin / together] = find(begin, end);
+  });
+  for (Flaw& flaw : flaws) {
+    if (flaw) return flaw;
+  }
+  return std::nullopt;
+}
+
+// How many values each byte and each word of a row may have.
+struct CellLimits {
+  std::vector<std::uint32_t> bytes, words;
+
+  explicit CellLimits(const CodeLayout& layout) {
+    bytes.resize(layout.n_bytes());
+    words.resize(layout.n_words());
+    for (std::size_t p = 0; p < layout.size(); ++p) {
+      const FeatureLayout& place = layout[p];
+      switch (place.kind) {
+        case FeatureLayout::Kind::narrow:
+          bytes[place.position] = place.n_codes;
+          break;
+        case FeatureLayout::Kind::bundled:
+          bytes[place.position] = std::max(bytes[place.position], place.base + place.n_bundled);
+          break;
+        case FeatureLayout::Kind::wide:
+          words[place.position - layout.first_word()] = place.n_codes;
+          break;
+        case FeatureLayout::Kind::sparse:
+        case FeatureLayout::Kind::rare:
+          break;
+      }
+    }
+  }
+};
+
+bool has_twins(const Array<RowId>& ids) {
+  WipedVector<RowId> sorted(ids.begin(), ids.end());
+  std::sort(sorted.begin(), sorted.end());
+  return std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
+}
+
+// A row's entries: ascending, and cells that are there.
+bool are_sound(const RowTable& rows, Slot row, std::size_t n_features) {
+  const auto ascend = [](std::span<const std::uint32_t> entries) {
+    return std::ranges::adjacent_find(entries, std::ranges::greater_equal{}) == entries.end();
+  };
+  const auto sparse = rows.sparse_codes(row), rare = rows.rare_cells(row);
+  return ascend(sparse) && ascend(rare) &&
+         (sparse.empty() || sparse.back() < rows.layout.histogram_size()) &&
+         (rare.empty() ||
+          (rare.front() >= RareCell::first && RareCell::column(rare.back()) < n_features));
+}
+
+// No two rows have the same memory for their entries.
+bool lie_apart(const RowTable& rows) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> stretches;
+  for (std::size_t r = 0; r < rows.sparse_begin.size(); ++r) {
+    const std::uint64_t n = std::uint64_t{rows.sparse_count[r]} + rows.rare_count[r];
+    if (n != 0) stretches.emplace_back(rows.sparse_begin[r], n);
+  }
+  std::sort(stretches.begin(), stretches.end());
+  return std::ranges::adjacent_find(stretches, [](const auto& a, const auto& b) {
+           return a.second > b.first - a.first;
+         }) == stretches.end();
+}
+
+Flaw flaw_in_rows(const Forest& forest, int n_threads) {
+  const RowTable& rows = forest.rows;
+  const CellLimits limits(rows.layout);
+  constexpr std::size_t together = 4096;
+  return first_flaw(
+      n_threads, rows.size(), together, [&](std::size_t begin, std::size_t end) -> Flaw {
+        for (std::size_t r = begin; r < end; ++r) {
+          const auto row = static_cast<Slot>(r);
+          const std::string where = "row " + std::to_string(rows.ids[r]);
+          bool inside = true;
+          for (std::size_t j = 0; j < limits.bytes.size(); ++j)
+            inside &= rows.narrow_codes(row)[j] < limits.bytes[j];
+          for (std::size_t j = 0; j < limits.words.size(); ++j)
+            inside &= rows.wide_codes(row)[rows.layout.first_word() + j] < limits.words[j];
+          if (!inside) return where + " has a code that its feature does not have";
+          if (rows.has_sparse()) {
+            const std::uint64_t first = rows.sparse_begin[r];
+            const std::uint64_t n = std::uint64_t{rows.sparse_count[r]} + rows.rare_count[r];
+            if (first > rows.sparse_entries.size() || n > rows.sparse_entries.size() - first)
+              return where + " has cells that are not there";
+            if (!are_sound(rows, row, forest.bins->n_features()))
+              return where + " has a code that its feature does not have";
+          }
+          if (forest.loss.kind != LossKind::squared &&
+              (rows.target[r] < 0 || rows.target[r] >= forest.loss.n_classes))
+            return where + " is of a class that is not there";
+          if (!rows.weight.empty() &&
+              (rows.weight[r] < 0 || rows.weight[r] > Loss::largest_weight ||
+               !std::isfinite(rows.raw_weight[r]) || rows.raw_weight[r] < 0))
+            return where + " has an invalid weight";
+          if (!rows.raw_target.empty() && (!std::isfinite(rows.raw_target[r]) ||
+                                           std::abs(double(rows.target[r])) > largest_target))
+            return where + " has a target out of range";
+        }
+        return std::nullopt;
+      });
+}
+
+template <class LeafId>
+Flaw flaw_in_leaf_ids(const Tree& tree, const LeafId* ids, std::size_t n) {
+  // Ids are in use without gaps, mostly: then the largest of them tells.
+  LeafId largest = 0;
+  for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, ids[i]);
+  const bool gaps = std::find(tree.leaves.begin(), tree.leaves.end(), no_node) != tree.leaves.end();
+  bool inside = n == 0 || largest < tree.leaves.size();
+  for (std::size_t i = 0; inside && gaps && i < n; ++i) inside = tree.leaves[ids[i]] != no_node;
+  if (inside) return std::nullopt;
+  return "a row is in a leaf that is not there";
+}
+
+// Weights that no sum of gradients can overflow with.
+bool are_bearable(const Loss& loss, const Array<Weight>& weights) {
+  std::int64_t sum = 0;
+  for (const Weight weight : weights) sum += weight;
+  return sum <= loss.most_weight();
+}
+
+Flaw flaw_in_recorded(const Forest& forest, const Array<Gradient>& recorded) {
+  Gradient least = 0, most = 0;
+  for (const Gradient g : recorded) least = std::min(least, g), most = std::max(most, g);
+  const std::int64_t largest = forest.loss.largest_gradient();
+  if (most <= largest && least >= -largest) return std::nullopt;
+  return "a row recorded a gradient out of range";
+}
+
+bool in_range(const Totals& sums, std::int64_t n_rows) {
+  return sums.g > -largest_sum && sums.g < largest_sum && sums.h >= 0 && sums.h < largest_sum &&
+         sums.n >= 0 && sums.n <= n_rows;
+}
+
+// All that is ever added up of a feature's cells.
+template <class Sums>
+bool in_range(const CodeLayout& layout, const NodeSums<Sums>& kept, std::int64_t n_rows) {
+  std::size_t at = 0;  // among the cells of sparse features
+  for (const std::uint32_t number : layout.by_offset()) {
+    const FeatureLayout& place = layout[number];
+    const bool sparse = place.kind == FeatureLayout::Kind::sparse;
+    Totals sum;
+    for (std::uint32_t c = 0; c < place.n_codes; ++c) {
+      const std::uint32_t cell = place.offset + c;
+      const bool there = !sparse || (at < kept.cells.size() && kept.cells[at] == cell);
+      if (!there) continue;
+      const Totals totals(sparse ? kept.sums[at++] : kept.plain[cell]);
+      if (!in_range(totals, n_rows)) return false;
+      sum += totals;
+      if (!in_range(sum, n_rows)) return false;
+    }
+  }
+  return true;
+}
+
+// Whether the cells of sparse features ascend, and are some.
+template <class Sums>
+bool are_cells(const CodeLayout& layout, const NodeSums<Sums>& kept) {
+  const auto& cells = kept.cells;
+  return std::ranges::adjacent_find(cells, std::ranges::greater_equal{}) == cells.end() &&
+         (cells.empty() || (*cells.begin() >= layout.plain_size() &&
+                            cells[cells.size() - 1] < layout.histogram_size()));
+}
+
+Flaw flaw_in_nodes(const Forest& forest, std::size_t t) {
+  const CodeLayout& layout = forest.rows.layout;
+  for (const Node& node : forest.trees[t].nodes) {
+    if (!node.is_leaf() && layout.number_of(node.split.feature) == ColumnIndex::none)
+      return "a node asks for a feature that is too rare to be split";
+  }
+  const bool fine = std::visit(
+      [&](const auto& kept) {
+        return std::ranges::all_of(kept, [&](const auto& sums) { return are_cells(layout, sums); });
+      },
+      forest.states[t].sums);
+  return fine ? std::nullopt : Flaw("a node has sums of cells that are not there");
+}
+
+Flaw flaw_in_sums(const Forest& forest, std::size_t t) {
+  const auto n_rows = static_cast<std::int64_t>(forest.rows.size());
+  const std::vector<Node>& nodes = forest.trees[t].nodes;
+  for (const Node& node : nodes) {
+    if (!in_range(node.sums, n_rows)) return "a node has sums out of range";
+  }
+  for (const Node& node : nodes) {
+    if (!node.is_leaf() && nodes[static_cast<std::size_t>(node.left)].sums +
+                                   nodes[static_cast<std::size_t>(node.right)].sums !=
+                               node.sums)
+      return "a node's sums are not those of its children";
+  }
+  const bool fine = std::visit(
+      [&](const auto& kept) {
+        return std::all_of(kept.begin(), kept.end(), [&](const auto& sums) {
+          return !sums.kept || in_range(forest.rows.layout, sums, n_rows);
+        });
+      },
+      forest.states[t].sums);
+  return fine ? std::nullopt : Flaw("a node has candidates' sums out of range");
+}
+
+Flaw flaw_in_tree(const Forest& forest, std::size_t t, bool gradients) {
+  const TreeState& state = forest.states[t];
+  Flaw flaw = state.leaf_ids.visit(
+      [&](const auto* ids) { return flaw_in_leaf_ids(forest.trees[t], ids, forest.rows.size()); });
+  if (!flaw) flaw = flaw_in_nodes(forest, t);
+  if (!flaw && gradients) flaw = flaw_in_recorded(forest, state.recorded);
+  if (!flaw) flaw = flaw_in_sums(forest, t);
+  if (flaw) flaw = "tree " + std::to_string(t) + ": " + *flaw;
+  return flaw;
+}
+
+}  // namespace
+
+std::optional<std::string> find_flaw(const Forest& forest, bool all, int n_threads) {
+  if (forest.states.empty()) return std::nullopt;
+  if (Flaw flaw = flaw_in_rows(forest, n_threads)) return flaw;
+  if (!lie_apart(forest.rows)) return "two rows have the same cells";
+  if (has_twins(forest.rows.ids)) return "two rows have the same id";
+  if (!are_bearable(forest.loss, forest.rows.weight)) return "weights add up to too much";
+  return first_flaw(n_threads, forest.trees.size(), 1, [&](std::size_t t, std::size_t) {
+    return flaw_in_tree(forest, t, all || forest.loss.weighted);
+  });
+}
+
+}  // namespace graftboost

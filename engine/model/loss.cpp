@@ -1,0 +1,288 @@
+#include "model/loss.hpp"
+
+#include <array>
+#include <bit>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+#include "core/vectorise.hpp"
+
+namespace graftboost {
+namespace {
+
+constexpr double probability_one = 1 << Loss::probability_bits;
+constexpr double largest_gradient = probability_one - 1;
+
+Gradient probability_gradient(double p, bool is_class) {
+  const double g = round_to_even((p - (is_class ? 1.0 : 0.0)) * probability_one);
+  return static_cast<Gradient>(std::clamp(g, -largest_gradient, largest_gradient));
+}
+
+// e^x for |x| <= 700 with a relative error below 2^-45, in operations that vectorise.
+constexpr double approximate_range = 700;
+[[gnu::always_inline]] inline double approximate_exp(double x) {
+  constexpr double log2_e = 0x1.71547652b82fep0;
+  constexpr double ln2_high = 0x1.62e42fefa3800p-1, ln2_low = 0x1.ef35793c76730p-45;
+  const double power = round_to_even(x * log2_e);
+  const double r = (x - power * ln2_high) - power * ln2_low;  // |r| <= ln2 / 2
+  // Taylor's sum to r^12, whose next term is below 2^-52; even and odd powers apart, to halve the wait.
+  const double s = r * r;
+  const double even =
+      1 + s * (1. / 2 +
+               s * (1. / 24 +
+                    s * (1. / 720 + s * (1. / 40320 + s * (1. / 3628800 + s * (1. / 479001600))))));
+  const double odd =
+      1 + s * (1. / 6 + s * (1. / 120 + s * (1. / 5040 + s * (1. / 362880 + s * (1. / 39916800)))));
+  constexpr double shift = 0x1.8p52;
+  const auto exponent =
+      std::bit_cast<std::int64_t>(power + shift) - std::bit_cast<std::int64_t>(shift);
+  return (even + r * odd) * std::bit_cast<double>((exponent + 1023) << 52);
+}
+
+// Rounding to the gradient grid hides the error of approximate_exp unless the exact value lies close
+// to where it tips over, half a unit from the integer. How far from its integer each row's value lies
+// is its doubt; with doubt above this the row is worked out by definition. One in ten thousand is,
+// though the error is a thousand times smaller than the margin: it need not be known better.
+constexpr double largest_doubt = 0.5 - 0x1p-15;
+
+constexpr std::size_t stretch = RecordScratch::stretch;
+using Stretch = RecordScratch::Stretch;
+
+GRAFTBOOST_ALSO_AVX2
+void exp_stretch(const double* x, double* out, double* doubt) {
+  for (std::size_t i = 0; i < stretch; ++i) {
+    const double inside = std::min(std::max(x[i], -approximate_range), approximate_range);
+    doubt[i] = inside == x[i] ? doubt[i] : 1.0;
+    out[i] = approximate_exp(inside);
+  }
+}
+
+GRAFTBOOST_ALSO_AVX2
+void gradient_stretch(const double* part, const double* whole, const std::int32_t* target,
+                      std::int32_t label, Gradient* out, double* doubt) {
+  for (std::size_t i = 0; i < stretch; ++i) {
+    const double g = (part[i] / whole[i] - (target[i] == label ? 1.0 : 0.0)) * probability_one;
+    const double rounded = round_to_even(g);
+    doubt[i] = std::max(doubt[i], std::abs(g - rounded));
+    out[i] =
+        static_cast<Gradient>(std::min(std::max(rounded, -largest_gradient), largest_gradient));
+  }
+}
+
+Gradient squared_gradient(std::int32_t target, double score) {
+  constexpr double most = 1 << Loss::squared_gradient_bits;
+  return static_cast<Gradient>(
+      std::clamp(round_to_even(score / Loss::target_grid) - target, -most, most));
+}
+
+}  // namespace
+
+double Loss::leaf_value(const Totals& sums, double learning_rate, double l2) const {
+  const double g = static_cast<double>(sums.g) * gradient_unit();
+  const double h = static_cast<double>(sums.h) * hessian_unit() + l2;
+  if (!(h > 0)) return 0;
+  const double step = std::clamp(-(g / h), -largest_step(), largest_step());
+  return on_leaf_grid(step * (learning_rate * class_factor()));
+}
+
+double power_of_two_below(double x) { return std::ldexp(1.0, std::ilogb(x)); }
+
+double power_of_two_above(double x) {
+  int exponent = 0;
+  const double mantissa = std::frexp(x, &exponent);
+  return std::ldexp(1.0, mantissa == 0.5 ? exponent - 1 : exponent);
+}
+
+// Middle and extent, not mean and deviation: those would depend on the order of rows.
+bool Loss::set_scale(double least_target, double most_target) {
+  const double middle = least_target / 2 + most_target / 2;
+  double extent = most_target / 2 - least_target / 2;
+  if (extent == 0) extent = middle != 0 ? std::abs(middle) : 1;
+  const double fitting = power_of_two_above(extent / widest_target_at_fit);
+  if (fitting == 0 || !std::isfinite(1 / fitting)) return false;
+  centre = middle;
+  scale = fitting;
+  return true;
+}
+
+namespace {
+
+// Short, whatever the number: std::to_string writes 1e300 in 301 digits.
+std::string in_words(double x) {
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.6g", x);
+  return text.data();
+}
+
+int bit_width(unsigned __int128 x) {
+  const auto high = static_cast<std::uint64_t>(x >> 64);
+  return high != 0 ? 64 + std::bit_width(high) : std::bit_width(static_cast<std::uint64_t>(x));
+}
+
+}  // namespace
+
+std::int32_t Loss::target_on_grid(double y) const {
+  if (kind != LossKind::squared) return static_cast<std::int32_t>(y);
+  const double scaled = (y - centre) / scale;
+  if (!(std::abs(scaled) <= widest_target)) {
+    throw std::invalid_argument(
+        "y: a value lies too far from the targets seen at fit; this model can hold " +
+        in_words(centre - widest_target * scale) + " to " +
+        in_words(centre + widest_target * scale) + ". Fit a new model with it among the rows");
+  }
+  return static_cast<std::int32_t>(std::nearbyint(scaled / target_grid));
+}
+
+// Like the sums, everything here is a sum of integers: the order of rows has no say in it.
+void Loss::set_weight_scale(std::span<const double> weights) {
+  constexpr int precision = 40;            // bits of a weight below the largest
+  constexpr double largest_mean = 0x1p30;  // weights above are scaled down
+  const int most_bits = kind == LossKind::squared ? 20 : 24;
+  const double largest = *std::max_element(weights.begin(), weights.end());
+  if (!(largest > 0)) return;
+  const double top = power_of_two_below(largest);
+  unsigned __int128 sum = 0;
+  std::int64_t n = 0;
+  for (const double weight : weights) {
+    sum += static_cast<std::uint64_t>(std::nearbyint(std::ldexp(weight / top, precision)));
+    n += weight != 0;
+  }
+  const double mean = std::max(static_cast<double>(sum) / static_cast<double>(n) * 0x1p-40 * top,
+                               std::numeric_limits<double>::denorm_min());
+  weighted = true;
+  weight_scale = 1;
+  if (mean < 1) weight_scale = power_of_two_below(mean);
+  if (mean > largest_mean) weight_scale = power_of_two_below(mean / largest_mean);
+  // As fine a unit as the sums have room for.
+  const int room = std::bit_width(static_cast<std::uint64_t>(most_weight() / 2)) - 1;
+  const int bits = std::clamp(room + precision - bit_width(sum - 1), 0, most_bits);
+  weight_unit = std::ldexp(top / weight_scale, -bits);
+
+  // Weights of one and more say how often a row counts, smaller ones only how much beside others.
+  std::int64_t units = 0;
+  for (const double weight : weights) units += weight_on_grid(weight);
+  const double mean_unit = static_cast<double>(units) / static_cast<double>(n) * weight_unit;
+  least_hessian =
+      Loss{}.least_hessian * (mean < 1 ? mean_unit : std::min(1.0, mean_unit) / weight_scale);
+}
+
+Weight Loss::weight_on_grid(double weight) const {
+  if (weight == 0) return 0;
+  const double units = std::max(1.0, std::nearbyint(weight / weight_scale / weight_unit));
+  if (units > largest_weight) {
+    throw std::invalid_argument(
+        "sample_weight: a weight is too large beside the weights seen at fit; this model can hold "
+        "weights up to " +
+        in_words(largest_weight * weight_unit * weight_scale) +
+        " (a row without a weight has weight 1). Fit a new model with it among the rows");
+  }
+  return static_cast<Weight>(units);
+}
+
+std::vector<double> Loss::base_scores(const TargetSums& sums) const {
+  if (kind == LossKind::squared) {
+    const double mean = static_cast<double>(sums.sum) / static_cast<double>(sums.weight);
+    return {on_leaf_grid(mean * target_grid)};
+  }
+  // Half a unit where a class has no rows: its probability is small, not nothing.
+  const auto share = [&](int k) {
+    return std::max(static_cast<double>(sums.classes[static_cast<std::size_t>(k)]), 0.5);
+  };
+  if (kind == LossKind::logistic) return {on_leaf_grid(std::log(share(1) / share(0)))};
+  double total = 0;
+  for (int k = 0; k < n_classes; ++k) total += share(k);
+  std::vector<double> scores;
+  for (int k = 0; k < n_classes; ++k) scores.push_back(on_leaf_grid(std::log(share(k) / total)));
+  return scores;
+}
+
+void Loss::record_row(std::int32_t target, std::span<const double> scores,
+                      Gradient* gradients) const {
+  switch (kind) {
+    case LossKind::logistic:
+      gradients[0] = probability_gradient(1.0 / (1.0 + std::exp(-scores[0])), target == 1);
+      return;
+    case LossKind::softmax: {
+      const double top = *std::max_element(scores.begin(), scores.end());
+      double sum = 0;
+      for (const double score : scores) sum += std::exp(score - top);
+      for (std::size_t k = 0; k < scores.size(); ++k) {
+        const bool is_class = static_cast<std::size_t>(target) == k;
+        gradients[k] = probability_gradient(std::exp(scores[k] - top) / sum, is_class);
+      }
+      return;
+    }
+    case LossKind::squared:
+      gradients[0] = squared_gradient(target, scores[0]);
+  }
+}
+
+// In stretches of rows, class by class, so that everything is a loop over neighbours. Softmax takes
+// its largest score as 0; logistic is the softmax of 0 and -score, with e^0 = 1 left as it is.
+void Loss::record(std::span<const std::int32_t> targets, const std::vector<const double*>& scores,
+                  const std::vector<Gradient*>& gradients, std::size_t begin, std::size_t end,
+                  RecordScratch& scratch) const {
+  if (kind == LossKind::squared) {
+    for (std::size_t r = begin; r < end; ++r)
+      gradients[0][r] = squared_gradient(targets[r], scores[0][r]);
+    return;
+  }
+  const std::size_t n_scores = scores.size();
+  const bool softmax = kind == LossKind::softmax;
+  auto& parts = scratch.parts;
+  auto& row_scores = scratch.row_scores;
+  auto& row_gradients = scratch.row_gradients;
+  for (std::size_t from = begin; from < end; from += stretch) {
+    const std::size_t n = std::min(stretch, end - from);
+    std::array<std::int32_t, stretch> target{};
+    std::copy_n(targets.data() + from, n, target.begin());
+    Stretch top{}, sum, x{}, doubt{};
+    sum.fill(softmax ? 0.0 : 1.0);
+    if (softmax) std::copy_n(scores[0] + from, n, top.begin());
+    for (std::size_t k = 1; k < n_scores; ++k) {
+      for (std::size_t i = 0; i < n; ++i) top[i] = std::max(top[i], scores[k][from + i]);
+    }
+    for (std::size_t k = 0; k < n_scores; ++k) {
+      const double sign = softmax ? 1.0 : -1.0;
+      for (std::size_t i = 0; i < n; ++i) x[i] = sign * scores[k][from + i] - top[i];
+      exp_stretch(x.data(), parts[k].data(), doubt.data());
+      for (std::size_t i = 0; i < stretch; ++i) sum[i] += parts[k][i];
+    }
+    if (!softmax) parts[0].fill(1.0);
+    std::array<Gradient, stretch> found;
+    for (std::size_t k = 0; k < n_scores; ++k) {
+      const auto label = static_cast<std::int32_t>(softmax ? k : 1);
+      gradient_stretch(parts[k].data(), sum.data(), target.data(), label, found.data(),
+                       doubt.data());
+      std::copy_n(found.begin(), n, gradients[k] + from);
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      if (doubt[i] < largest_doubt) continue;
+      for (std::size_t k = 0; k < n_scores; ++k) row_scores[k] = scores[k][from + i];
+      record_row(target[i], {row_scores.data(), n_scores}, row_gradients.data());
+      for (std::size_t k = 0; k < n_scores; ++k) gradients[k][from + i] = row_gradients[k];
+    }
+  }
+}
+
+double Loss::of_row(std::int32_t target, std::span<const double> scores) const {
+  switch (kind) {
+    case LossKind::logistic: {
+      const double margin = target == 1 ? scores[0] : -scores[0];
+      return margin > 0 ? std::log1p(std::exp(-margin)) : std::log1p(std::exp(margin)) - margin;
+    }
+    case LossKind::softmax: {
+      const double top = *std::max_element(scores.begin(), scores.end());
+      double sum = 0;
+      for (const double s : scores) sum += std::exp(s - top);
+      return std::log(sum) + top - scores[static_cast<std::size_t>(target)];
+    }
+    case LossKind::squared:
+      break;
+  }
+  const double residual = scores[0] - target * target_grid;
+  return residual * residual / 2;
+}
+
+}  // namespace graftboost

@@ -1,0 +1,180 @@
+// The losses: what a row records in a tree, what a leaf says, where boosting starts.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "core/array.hpp"
+#include "core/rounding.hpp"
+#include "core/types.hpp"
+#include "core/sums.hpp"
+
+namespace graftboost {
+
+enum class LossKind : std::uint8_t { logistic, softmax, squared };
+
+// The (weighted) targets of the rows held, from which the base scores follow. Integers, like all sums.
+struct TargetSums {
+  std::vector<std::int64_t> classes;  // weight per class; empty for squared error
+  __int128 sum = 0;                   // squared error: of weight * target
+  std::int64_t weight = 0;
+
+  TargetSums() = default;
+  explicit TargetSums(int n_classes)
+      : classes(n_classes > 1 ? static_cast<std::size_t>(n_classes) : 0) {}
+  void add(std::int32_t target, std::int64_t signed_weight) {
+    weight += signed_weight;
+    if (classes.empty()) {
+      sum += static_cast<__int128>(target) * signed_weight;
+    } else {
+      classes[static_cast<std::size_t>(target)] += signed_weight;
+    }
+  }
+  friend bool operator==(const TargetSums&, const TargetSums&) = default;
+};
+
+// Sums may be added to each other, and to what a row contributes, without overflow.
+inline constexpr std::int64_t largest_sum = std::int64_t{1} << 61;
+
+// The largest power of two that is not above x > 0, and the smallest that is not below.
+double power_of_two_below(double x);
+double power_of_two_above(double x);
+
+// What recording gradients needs besides its arguments, for so many trees an iteration.
+struct RecordScratch {
+  static constexpr std::size_t stretch = 64;  // rows together
+  using Stretch = std::array<double, stretch>;
+
+  explicit RecordScratch(std::size_t n_scores)
+      : parts(n_scores), row_scores(n_scores), row_gradients(n_scores) {}
+
+  WipedVector<Stretch> parts;
+  WipedVector<double> row_scores;
+  WipedVector<Gradient> row_gradients;
+};
+
+// Fixed for the life of a model. Gradients of logistic and softmax lie in [-1, 1], on a grid of
+// 2^-20; squared error works on targets that were centred and scaled once, at fit, on a grid of
+// 2^-24. A row's hessian follows from its gradient, so only the gradient is recorded.
+struct Loss {
+  LossKind kind = LossKind::squared;
+  int n_classes = 1;  // 1 for squared error, 2 for logistic
+  double centre = 0;  // squared error: target = centre + scale * (number on the grid)
+  double scale = 1;   //   a power of two
+  // Weight = weight_scale * weight_unit * (integer weight), the first two powers of two. All that is
+  // computed from weights is in units of weight_scale, so that it neither overflows nor vanishes.
+  bool weighted = false;
+  double weight_scale = 1;
+  double weight_unit = 1;
+  double least_hessian = 0.1;  // what a child of a split needs
+
+  static constexpr int probability_bits = 20;
+  static constexpr int target_bits = 24;
+  static constexpr int squared_hessian_bits = 18;  // h = 1, as large as PackedSums allows
+  static constexpr int squared_gradient_bits = 30;
+  // Weighted gradients of squared error lose so many bits: sums of them would not fit otherwise.
+  static constexpr int weighted_gradient_shift = 4;
+  static constexpr double target_grid = 0x1p-24;
+  // Targets at fit lie within 4 scales of the centre; what is added later may lie 15 times further.
+  static constexpr double widest_target_at_fit = 4;
+  static constexpr double widest_target = 60;
+  static constexpr double largest_weight = 0x1p30;  // integer weight of a row
+
+  // For targets between these. False, and nothing changes, if they are too close to be told apart.
+  bool set_scale(double least_target, double most_target);
+
+  int trees_per_iteration() const { return kind == LossKind::softmax ? n_classes : 1; }
+
+  std::int64_t hessian(Gradient g) const {
+    return kind == LossKind::squared ? squared_hessian() : probability_hessian(g);
+  }
+  static std::int64_t squared_hessian() { return std::int64_t{1} << squared_hessian_bits; }
+  // |g| (1 - |g|) on the same grid: p (1 - p), whichever class the row is of.
+  static std::int64_t probability_hessian(Gradient g) {
+    const std::int64_t one = std::int64_t{1} << probability_bits, a = std::abs(std::int64_t{g});
+    return (a * (one - a) + one / 2) >> probability_bits;
+  }
+
+  // What a row with this gradient and weight adds to a sum of g.
+  static std::int64_t weighted_gradient(LossKind kind, Gradient g, std::int64_t weight) {
+    if (kind != LossKind::squared) return g * weight;
+    constexpr std::int64_t half = std::int64_t{1} << (weighted_gradient_shift - 1);
+    return (g * weight + half) >> weighted_gradient_shift;
+  }
+
+  // Neither a gradient nor a hessian of a row is larger.
+  std::int64_t largest_gradient() const {
+    return std::int64_t{1} << (kind == LossKind::squared ? squared_gradient_bits
+                                                         : probability_bits);
+  }
+  // Integer weights of all rows may add up to this: no sum then exceeds largest_sum. At fit they are
+  // given half of it.
+  std::int64_t most_weight() const {
+    const int shift = kind == LossKind::squared ? weighted_gradient_shift : 0;
+    return (largest_sum / largest_gradient()) << shift;
+  }
+  // For rows with these weights, of which one at least is positive: the scale and the unit, and the
+  // hessian that a child needs.
+  void set_weight_scale(std::span<const double> weights);
+
+  // What one unit of a sum of g, or of h, is worth.
+  double gradient_unit() const {
+    const double squared = weighted ? target_grid * (1 << weighted_gradient_shift) : target_grid;
+    return weight_unit * (kind == LossKind::squared ? squared : 0x1p-20);
+  }
+  double hessian_unit() const {
+    return weight_unit * (kind == LossKind::squared ? 0x1p-18 : 0x1p-20);
+  }
+
+  // The paper's (K - 1) / K for softmax; one tree for two classes takes the whole step.
+  double class_factor() const {
+    return kind == LossKind::softmax ? (n_classes - 1.0) / n_classes : 1.0;
+  }
+  // A Newton step is longest where it is least sure: rows of a rare class that were given no chance
+  // have a large gradient and next to no hessian. LogitBoost has always capped it; without the cap a
+  // few such leaves undo hundreds of trees.
+  double largest_step() const {
+    return kind == LossKind::squared ? std::numeric_limits<double>::infinity() : 4;
+  }
+  // `l2` is in units of weight_scale, as sums are.
+  double leaf_value(const Totals& sums, double learning_rate, double l2) const;
+
+  // What is stored of a row's target and weight. Throws std::invalid_argument for one that the grid,
+  // set once at fit, cannot hold.
+  std::int32_t target_on_grid(double y) const;
+  Weight weight_on_grid(double weight) const;
+
+  // Scores before the first tree, one per tree of an iteration.
+  std::vector<double> base_scores(const TargetSums& sums) const;
+
+  // The gradients of one row, one per tree of an iteration, from as many scores: by definition.
+  void record_row(std::int32_t target, std::span<const double> scores, Gradient* gradients) const;
+
+  // The same for rows [begin, end), faster: gradients[k][r] from scores[k][r], both one array per
+  // tree of an iteration. With scratch of its own, nothing is allocated.
+  void record(std::span<const std::int32_t> targets, const std::vector<const double*>& scores,
+              const std::vector<Gradient*>& gradients, std::size_t begin, std::size_t end,
+              RecordScratch& scratch) const;
+  void record(std::span<const std::int32_t> targets, const std::vector<const double*>& scores,
+              const std::vector<Gradient*>& gradients, std::size_t begin, std::size_t end) const {
+    RecordScratch scratch(scores.size());
+    record(targets, scores, gradients, begin, end, scratch);
+  }
+
+  // Loss of one row, for early stopping; `scores` holds one number per tree of an iteration.
+  double of_row(std::int32_t target, std::span<const double> scores) const;
+};
+
+// The nearest multiple of the leaf grid, within the largest leaf value.
+inline double on_leaf_grid(double value) {
+  value = std::clamp(value, -largest_leaf_value, largest_leaf_value);
+  return std::nearbyint(value / leaf_value_grid) * leaf_value_grid;
+}
+
+}  // namespace graftboost
