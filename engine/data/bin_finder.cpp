@@ -1,5 +1,3 @@
-#include "data/bins.hpp"
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -10,8 +8,9 @@
 #include <numeric>
 
 #include "core/array.hpp"
-#include "data/bundling.hpp"
 #include "core/parallel.hpp"
+#include "data/bins.hpp"
+#include "data/bundling.hpp"
 
 namespace graftboost {
 namespace {

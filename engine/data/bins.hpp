@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "data/column_index.hpp"
-#include "data/table.hpp"
 #include "core/hashing.hpp"
 #include "core/types.hpp"
+#include "data/column_index.hpp"
+#include "data/table.hpp"
 
 namespace graftboost {
 

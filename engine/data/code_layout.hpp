@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "core/types.hpp"
 #include "data/bins.hpp"
 #include "data/column_index.hpp"
-#include "core/types.hpp"
 
 namespace graftboost {
 
@@ -33,9 +33,9 @@ struct FeatureLayout {
   Kind kind = Kind::narrow;
   std::uint32_t offset = 0;  // of the feature's sums in a histogram; code c is at offset + c
   std::uint32_t n_codes = 0;
-  std::uint32_t position = 0;  // byte of the row (narrow, bundled), 16-bit word of the row (wide)
-  std::uint32_t base = 0;      // bundled: the byte of the first code that has one ...
-  Code first_bundled = 0;      // ... which code that is ...
+  std::uint32_t position = 0;   // byte of the row (narrow, bundled), 16-bit word of the row (wide)
+  std::uint32_t base = 0;       // bundled: the byte of the first code that has one ...
+  Code first_bundled = 0;       // ... which code that is ...
   std::uint32_t n_bundled = 0;  // ... and how many have one
   Code common_code = missing_code;
   Code zero_code = missing_code;  // of the value 0
@@ -55,7 +55,6 @@ struct FeatureLayout {
 
 class CodeLayout {
  public:
-
   using Kind = FeatureLayout::Kind;
 
   CodeLayout() = default;

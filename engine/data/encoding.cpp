@@ -203,6 +203,7 @@ void RowTable::append_codes(const BinMap& bins, const Table& x, int n_threads) {
     std::copy(block.all.begin(), block.all.end(), sparse_entries.begin() + to);
     to += block.all.size();
   }
+  count_rare(static_cast<Slot>(first), n_, 1);
 }
 
 template void RowTable::append_codes(const BinMap&, const DenseTable<float>&, int);

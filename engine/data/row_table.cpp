@@ -62,6 +62,7 @@ void RowTable::truncate(const Extent& before) noexcept {
   n_ = before.n;
   n_in_histograms_.reset();
   rows_with_.clear();
+  rare_counted_ = false;
 }
 
 // Entries of removed rows leave gaps; when these are half of all, the rest moves together. If there is
@@ -104,55 +105,51 @@ WipedVector<std::uint32_t> RowTable::present(Slot row) const {
   return numbers;
 }
 
-double RowTable::cells_per_row() const {
-  const auto plain = static_cast<double>(layout.n_bytes() + layout.n_words());
-  if (!has_sparse() || n_ == 0) return plain;
+std::uint64_t RowTable::n_in_histograms() const {
+  if (!has_sparse()) return 0;
   if (!n_in_histograms_) {
     n_in_histograms_ = 0;
     for (std::size_t r = 0; r < n_; ++r) *n_in_histograms_ += sparse_count[r];
   }
-  return plain + static_cast<double>(*n_in_histograms_) / static_cast<double>(n_);
+  return *n_in_histograms_;
 }
 
 // --- columns that become frequent, or rare again -------------------------------------------------
 
 void RowTable::count_rare(Slot first, std::size_t last, std::int32_t by) {
-  if (rows_with_.empty()) return;
+  if (!rare_counted_) return;
   for (std::size_t r = first; r < last; ++r) {
-    for (const std::uint32_t entry : rare_cells(static_cast<Slot>(r)))
-      rows_with_[RareCell::column(entry)] += static_cast<std::uint32_t>(by);
+    for (const std::uint32_t entry : rare_cells(static_cast<Slot>(r))) {
+      const std::uint32_t column = RareCell::column(entry);
+      if (column >= rows_with_.size()) rows_with_.resize(column + 1);
+      rows_with_[column] += static_cast<std::uint32_t>(by);
+    }
   }
 }
 
-std::vector<std::uint32_t> RowTable::find_frequent(Slot first, std::size_t least) {
+std::vector<std::uint32_t> RowTable::rare_columns(Slot first) const {
   std::vector<std::uint32_t> found;
   if (!has_sparse()) return found;
-  const auto n_columns = [&](std::size_t begin, std::size_t end) {
-    std::size_t n = 0;
-    for (std::size_t r = begin; r < end; ++r) {
-      const auto cells = rare_cells(static_cast<Slot>(r));
-      if (!cells.empty()) n = std::max<std::size_t>(n, RareCell::column(cells.back()) + 1);
-    }
-    return n;
-  };
-  std::size_t n = n_columns(first, n_);
-  if (n == 0) return found;
-  const bool counted = !rows_with_.empty();
-  if (!counted) n = std::max(n, n_columns(0, first));
-  if (rows_with_.size() < n) rows_with_.resize(n);
-  count_rare(counted ? first : 0, n_, 1);
   for (std::size_t r = first; r < n_; ++r) {
-    for (const std::uint32_t entry : rare_cells(static_cast<Slot>(r))) {
-      if (rows_with_[RareCell::column(entry)] >= least) found.push_back(RareCell::column(entry));
-    }
+    for (const std::uint32_t entry : rare_cells(static_cast<Slot>(r)))
+      found.push_back(RareCell::column(entry));
   }
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 
-WipedVector<RowTable::NewCell> RowTable::cells_to_place(const CodeLayout& next,
-                                                std::span<const std::uint32_t> columns) const {
+std::uint32_t RowTable::n_rows_with(std::uint32_t column) {
+  if (!has_sparse()) return 0;
+  if (!rare_counted_) {
+    rare_counted_ = true;
+    count_rare(0, n_, 1);
+  }
+  return column < rows_with_.size() ? rows_with_[column] : 0;
+}
+
+WipedVector<RowTable::NewCell> RowTable::cells_to_place(
+    const CodeLayout& next, std::span<const std::uint32_t> columns) const {
   WipedVector<NewCell> placed;
   std::uint64_t bits = 0;  // most other columns are told by these
   for (const std::uint32_t column : columns) bits |= std::uint64_t{1} << (column % 64);
@@ -168,7 +165,7 @@ WipedVector<RowTable::NewCell> RowTable::cells_to_place(const CodeLayout& next,
 }
 
 void RowTable::give_places(CodeLayout& next, std::span<const std::uint32_t> columns,
-                       std::span<const NewCell> placed) noexcept {
+                           std::span<const NewCell> placed) noexcept {
   for (std::size_t i = 0, end = 0; i < placed.size(); i = end) {
     const Slot row = placed[i].row;
     while (end < placed.size() && placed[end].row == row) ++end;
@@ -201,12 +198,10 @@ bool RowTable::have_added_columns(std::span<const Slot> rows) const {
       rows, [&](Slot row) { return sparse_count[row] != 0 && sparse_codes(row).back() >= first; });
 }
 
-std::optional<CodeLayout> RowTable::layout_without_unused(const BinMap& bins,
-                                                      std::span<const std::uint32_t> asked_for,
-                                                      const std::vector<Slot>& removed) const {
+void RowTable::mark_added_columns(const std::vector<Slot>& removed, std::vector<bool>& held) const {
+  if (!has_sparse()) return;
   const std::size_t first = first_added_cell();
   const std::uint32_t n_codes = BinMap::rare().n_codes();
-  std::vector<bool> held(layout.added().size());
   auto gone = removed.begin();
   for (std::size_t r = 0; r < n_; ++r) {
     if (gone != removed.end() && *gone == r) {
@@ -217,23 +212,12 @@ std::optional<CodeLayout> RowTable::layout_without_unused(const BinMap& bins,
     for (auto cell = cells.rbegin(); cell != cells.rend() && *cell >= first; ++cell)
       held[(*cell - first) / n_codes] = true;
   }
-  std::vector<std::uint32_t> stay;
-  for (std::size_t i = 0; i < held.size(); ++i) {
-    const std::uint32_t column = layout.added()[i];
-    if (held[i] || std::ranges::binary_search(asked_for, column)) stay.push_back(column);
-  }
-  if (stay.size() == held.size()) return std::nullopt;
-  CodeLayout next(bins);
-  next.add(stay);
-  return next;
 }
 
-void RowTable::choose_places(const BinMap& bins, std::size_t least) {
-  rows_with_.clear();  // rows may have come that were not counted
+void RowTable::count_uncut_columns(WipedVector<std::uint32_t>& counts) const {
   if (!has_sparse()) return;
   const std::size_t first = first_added_cell();
   const std::uint32_t n_codes = BinMap::rare().n_codes();
-  WipedVector<std::uint32_t> counts, columns;
   for (std::size_t r = 0; r < n_; ++r) {
     const std::uint32_t* entries = sparse_entries.begin() + sparse_begin[r];
     for (std::size_t i = 0; i < sparse_count[r] + rare_count[r]; ++i) {
@@ -245,12 +229,56 @@ void RowTable::choose_places(const BinMap& bins, std::size_t least) {
       ++counts[column];
     }
   }
-  for (std::uint32_t column = 0; column < counts.size(); ++column)
-    if (counts[column] >= least) columns.push_back(column);
-  if (std::ranges::is_permutation(columns, layout.added())) return;
-  CodeLayout chosen(bins);
-  chosen.add(columns);
-  exchange_layout(chosen);
+}
+
+// Sparse arrays are made when the first row with an entry comes, for all rows.
+void RowTable::append_rows(const RowTable& from, std::span<const Slot> chosen) {
+  const std::size_t first = n_, n = first + chosen.size(), row_bytes = layout.row_bytes();
+  const auto append = [&]<class T>(Array<T>& to, const Array<T>& values) {
+    if (values.empty()) return;
+    to.resize(n);
+    for (std::size_t i = 0; i < chosen.size(); ++i) to[first + i] = values[chosen[i]];
+  };
+  cells.resize(n * row_bytes);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    std::copy_n(from.cells.begin() + chosen[i] * row_bytes, row_bytes,
+                cells.begin() + (first + i) * row_bytes);
+  }
+  append(target, from.target);
+  append(weight, from.weight);
+  append(raw_target, from.raw_target);
+  append(raw_weight, from.raw_weight);
+  append(ids, from.ids);
+  const auto n_entries = [&](Slot row) {
+    return from.has_sparse() ? from.sparse_count[row] + from.rare_count[row] : 0;
+  };
+  const bool any = std::ranges::any_of(chosen, [&](Slot row) { return n_entries(row) != 0; });
+  if (any && !has_sparse()) {
+    sparse_begin.resize(first);
+    sparse_begin.fill(0);
+    sparse_count.resize(first);
+    sparse_count.fill(0);
+    rare_count.resize(first);
+    rare_count.fill(0);
+  }
+  n_ = n;
+  if (!any && !has_sparse()) return;
+  sparse_begin.resize(n);
+  sparse_count.resize(n);
+  rare_count.resize(n);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const Slot row = chosen[i];
+    const std::uint64_t at = sparse_entries.size();
+    sparse_begin[first + i] = at;
+    sparse_count[first + i] = from.has_sparse() ? from.sparse_count[row] : 0;
+    rare_count[first + i] = from.has_sparse() ? from.rare_count[row] : 0;
+    sparse_entries.resize(at + n_entries(row));
+    if (n_entries(row) != 0)
+      std::copy_n(from.sparse_entries.begin() + from.sparse_begin[row], n_entries(row),
+                  sparse_entries.begin() + at);
+    if (n_in_histograms_) *n_in_histograms_ += sparse_count[first + i];
+  }
+  count_rare(static_cast<Slot>(first), n, 1);
 }
 
 // All that was known by place is rewritten: the cells of columns that were given places, and rare ones.
@@ -279,7 +307,8 @@ void RowTable::exchange_layout(CodeLayout& other) noexcept {
   }
   std::swap(layout, other);
   n_in_histograms_.reset();
-  rows_with_.clear();  // counts other columns now
+  rows_with_.clear();
+  rare_counted_ = false;  // other columns are rare now
 }
 
 }  // namespace graftboost

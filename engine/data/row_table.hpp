@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "core/array.hpp"
+#include "core/types.hpp"
 #include "data/bins.hpp"
 #include "data/code_layout.hpp"
 #include "data/table.hpp"
-#include "core/types.hpp"
 
 namespace graftboost {
 
@@ -91,6 +91,9 @@ struct RowTable {
     for (const std::uint32_t entry : sparse_codes(row)) use(entry);
   }
 
+  // Appends copies of rows of another table with the same layout: codes, targets, weights and ids.
+  void append_rows(const RowTable& from, std::span<const Slot> chosen);
+
   // A row that moves into the place of one that goes.
   struct Move {
     Slot from, to;
@@ -112,11 +115,12 @@ struct RowTable {
   // The places of bundled and sparse features in which the row differs from the common code.
   WipedVector<std::uint32_t> present(Slot row) const;
 
-  // A row's cells that go into a histogram, on average.
-  double cells_per_row() const;
+  // How many of all entries go into a histogram.
+  std::uint64_t n_in_histograms() const;
 
-  // Rare columns that one of the rows from `first` on has, and that at least so many rows have: ascending.
-  std::vector<std::uint32_t> find_frequent(Slot first, std::size_t least);
+  // Rare columns of these rows, ascending; and how many rows have a rare column.
+  std::vector<std::uint32_t> rare_columns(Slot first) const;
+  std::uint32_t n_rows_with(std::uint32_t column);
   // The cells of a histogram that rows count in when rare columns get a place, row by row.
   struct NewCell {
     Slot row;
@@ -130,16 +134,14 @@ struct RowTable {
                    std::span<const NewCell> placed) noexcept;
   // Whether one of the rows has a column that was given a place.
   bool have_added_columns(std::span<const Slot> rows) const;
-  // The layout without the columns that were given a place and that no row but the removed ones (sorted
-  // slots) has; those of `asked_for` (ascending) stay. Nothing if all stay.
-  std::optional<CodeLayout> layout_without_unused(const BinMap& bins,
-                                                  std::span<const std::uint32_t> asked_for,
-                                                  const std::vector<Slot>& removed) const;
+  // Sets `held` of the columns that were given a place, in their order, that a row has which is not among
+  // the removed ones (sorted slots).
+  void mark_added_columns(const std::vector<Slot>& removed, std::vector<bool>& held) const;
   // Exchanges the layout for another that gives places to other rare columns, and rewrites all entries
   // that this concerns.
   void exchange_layout(CodeLayout& other) noexcept;
-  // Gives places to the columns, of those without cuts, that at least so many rows have, and to no others.
-  void choose_places(const BinMap& bins, std::size_t least);
+  // Adds up how many rows have each column without cuts, by column.
+  void count_uncut_columns(WipedVector<std::uint32_t>& counts) const;
 
   std::size_t n_ = 0;
 
@@ -147,6 +149,7 @@ struct RowTable {
   void gather_sparse_entries() noexcept;
   std::size_t first_added_cell() const;
   void count_rare(Slot first, std::size_t last, std::int32_t by);
+  bool rare_counted_ = false;
 
   // How many rows have each rare column: known once rows have been added, and kept up to date from then.
   WipedVector<std::uint32_t> rows_with_;

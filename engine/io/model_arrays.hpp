@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "model/model.hpp"
+#include "model/model_state.hpp"
 
 namespace graftboost {
 
@@ -21,7 +21,7 @@ enum class Number : std::uint8_t { u8, u16, u32, u64, i32, i64, f64 };
 
 // One array, in pieces (a tree each, say) that lie so many elements apart in a file: there is room in
 // between where a piece grows when rows are added.
-struct Part {
+struct ModelArray {
   struct Piece {
     const void* data;
     std::size_t length;  // in elements
@@ -36,7 +36,7 @@ struct Part {
 // The parts of a model, those that predictions need first; they are valid while the model is not
 // changed. Without `state` it comes back as one that is not updatable. With `room`, arrays that have an
 // element for each row are given room to grow.
-std::vector<Part> parts_of(const Forest& forest, bool state, bool room);
+std::vector<ModelArray> arrays_of(const ModelState& model, bool state, bool room);
 
 // What there is to know of a model besides its arrays.
 struct Summary {
@@ -49,19 +49,19 @@ struct Summary {
   std::size_t n_entries = 0;   // cells that are kept apart (see RowTable)
   bool packed = true;          // sums are PackedSums
 };
-Summary summary_of(const Forest& forest, bool state, bool room);
+Summary summary_of(const ModelState& model, bool state, bool room);
 
 // One array as it was found.
-struct GivenPart {
+struct GivenArray {
   Number number;
   void* data;
   std::size_t size;  // in elements
 };
-using GivenParts = std::map<std::string, GivenPart>;
+using GivenArrays = std::map<std::string, GivenArray>;
 
 // Puts a model together. Throws std::invalid_argument, with what is wrong, if it is not one; nothing is
 // taken on trust. `lender` keeps the memory of the given parts, which the model writes to.
-std::unique_ptr<Forest> put_together(const Summary& summary, const GivenParts& parts,
-                                     std::shared_ptr<const void> lender);
+ModelState model_from(const Summary& summary, const GivenArrays& arrays,
+                      std::shared_ptr<const void> lender);
 
 }  // namespace graftboost

@@ -16,17 +16,17 @@ namespace {
 
 constexpr double largest_target = Loss::widest_target / Loss::target_grid;
 
-using Flaw = std::optional<std::string>;
+using Fault = std::optional<std::string>;
 
-// Blocks of rows, so that threads share them; the first flaw by place is told.
+// Blocks of rows, so that threads share them; the first fault by place is told.
 template <class Find>
-Flaw first_flaw(int n_threads, std::size_t n, std::size_t together, Find&& find) {
-  std::vector<Flaw> flaws((n + together - 1) / together);
+Fault first_fault(int n_threads, std::size_t n, std::size_t together, Find&& find) {
+  std::vector<Fault> faults((n + together - 1) / together);
   parallel_blocks(n_threads, n, together, [&](std::size_t begin, std::size_t end) {
-    flaws[begin / together] = find(begin, end);
+    faults[begin / together] = find(begin, end);
   });
-  for (Flaw& flaw : flaws) {
-    if (flaw) return flaw;
+  for (Fault& fault : faults) {
+    if (fault) return fault;
   }
   return std::nullopt;
 }
@@ -89,12 +89,12 @@ bool lie_apart(const RowTable& rows) {
          }) == stretches.end();
 }
 
-Flaw flaw_in_rows(const Forest& forest, int n_threads) {
-  const RowTable& rows = forest.rows;
+Fault fault_in_rows(const ModelState& model, int n_threads) {
+  const RowTable& rows = model.shards[0].rows;
   const CellLimits limits(rows.layout);
   constexpr std::size_t together = 4096;
-  return first_flaw(
-      n_threads, rows.size(), together, [&](std::size_t begin, std::size_t end) -> Flaw {
+  return first_fault(
+      n_threads, rows.size(), together, [&](std::size_t begin, std::size_t end) -> Fault {
         for (std::size_t r = begin; r < end; ++r) {
           const auto row = static_cast<Slot>(r);
           const std::string where = "row " + std::to_string(rows.ids[r]);
@@ -109,11 +109,11 @@ Flaw flaw_in_rows(const Forest& forest, int n_threads) {
             const std::uint64_t n = std::uint64_t{rows.sparse_count[r]} + rows.rare_count[r];
             if (first > rows.sparse_entries.size() || n > rows.sparse_entries.size() - first)
               return where + " has cells that are not there";
-            if (!are_sound(rows, row, forest.bins->n_features()))
+            if (!are_sound(rows, row, model.bins->n_features()))
               return where + " has a code that its feature does not have";
           }
-          if (forest.loss.kind != LossKind::squared &&
-              (rows.target[r] < 0 || rows.target[r] >= forest.loss.n_classes))
+          if (model.loss.kind != LossKind::squared &&
+              (rows.target[r] < 0 || rows.target[r] >= model.loss.n_classes))
             return where + " is of a class that is not there";
           if (!rows.weight.empty() &&
               (rows.weight[r] < 0 || rows.weight[r] > Loss::largest_weight ||
@@ -128,7 +128,7 @@ Flaw flaw_in_rows(const Forest& forest, int n_threads) {
 }
 
 template <class LeafId>
-Flaw flaw_in_leaf_ids(const Tree& tree, const LeafId* ids, std::size_t n) {
+Fault fault_in_leaf_ids(const Tree& tree, const LeafId* ids, std::size_t n) {
   // Ids are in use without gaps, mostly: then the largest of them tells.
   LeafId largest = 0;
   for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, ids[i]);
@@ -146,10 +146,10 @@ bool are_bearable(const Loss& loss, const Array<Weight>& weights) {
   return sum <= loss.most_weight();
 }
 
-Flaw flaw_in_recorded(const Forest& forest, const Array<Gradient>& recorded) {
+Fault fault_in_recorded(const ModelState& model, const Array<Gradient>& recorded) {
   Gradient least = 0, most = 0;
   for (const Gradient g : recorded) least = std::min(least, g), most = std::max(most, g);
-  const std::int64_t largest = forest.loss.largest_gradient();
+  const std::int64_t largest = model.loss.largest_gradient();
   if (most <= largest && least >= -largest) return std::nullopt;
   return "a row recorded a gradient out of range";
 }
@@ -161,7 +161,7 @@ bool in_range(const Totals& sums, std::int64_t n_rows) {
 
 // All that is ever added up of a feature's cells.
 template <class Sums>
-bool in_range(const CodeLayout& layout, const NodeSums<Sums>& kept, std::int64_t n_rows) {
+bool in_range(const CodeLayout& layout, const NodeHistogram<Sums>& kept, std::int64_t n_rows) {
   std::size_t at = 0;  // among the cells of sparse features
   for (const std::uint32_t number : layout.by_offset()) {
     const FeatureLayout& place = layout[number];
@@ -182,16 +182,16 @@ bool in_range(const CodeLayout& layout, const NodeSums<Sums>& kept, std::int64_t
 
 // Whether the cells of sparse features ascend, and are some.
 template <class Sums>
-bool are_cells(const CodeLayout& layout, const NodeSums<Sums>& kept) {
+bool are_cells(const CodeLayout& layout, const NodeHistogram<Sums>& kept) {
   const auto& cells = kept.cells;
   return std::ranges::adjacent_find(cells, std::ranges::greater_equal{}) == cells.end() &&
          (cells.empty() || (*cells.begin() >= layout.plain_size() &&
                             cells[cells.size() - 1] < layout.histogram_size()));
 }
 
-Flaw flaw_in_nodes(const Forest& forest, std::size_t t) {
-  const CodeLayout& layout = forest.rows.layout;
-  for (const Node& node : forest.trees[t].nodes) {
+Fault fault_in_nodes(const ModelState& model, std::size_t t) {
+  const CodeLayout& layout = model.layout();
+  for (const Node& node : model.nodes.tree(t).nodes) {
     if (!node.is_leaf() && layout.number_of(node.split.feature) == ColumnIndex::none)
       return "a node asks for a feature that is too rare to be split";
   }
@@ -199,13 +199,13 @@ Flaw flaw_in_nodes(const Forest& forest, std::size_t t) {
       [&](const auto& kept) {
         return std::ranges::all_of(kept, [&](const auto& sums) { return are_cells(layout, sums); });
       },
-      forest.states[t].sums);
-  return fine ? std::nullopt : Flaw("a node has sums of cells that are not there");
+      model.nodes[t].histograms);
+  return fine ? std::nullopt : Fault("a node has sums of cells that are not there");
 }
 
-Flaw flaw_in_sums(const Forest& forest, std::size_t t) {
-  const auto n_rows = static_cast<std::int64_t>(forest.rows.size());
-  const std::vector<Node>& nodes = forest.trees[t].nodes;
+Fault fault_in_sums(const ModelState& model, std::size_t t) {
+  const auto n_rows = static_cast<std::int64_t>(model.n_rows());
+  const std::vector<Node>& nodes = model.nodes.tree(t).nodes;
   for (const Node& node : nodes) {
     if (!in_range(node.sums, n_rows)) return "a node has sums out of range";
   }
@@ -218,34 +218,34 @@ Flaw flaw_in_sums(const Forest& forest, std::size_t t) {
   const bool fine = std::visit(
       [&](const auto& kept) {
         return std::all_of(kept.begin(), kept.end(), [&](const auto& sums) {
-          return !sums.kept || in_range(forest.rows.layout, sums, n_rows);
+          return !sums.cached || in_range(model.layout(), sums, n_rows);
         });
       },
-      forest.states[t].sums);
-  return fine ? std::nullopt : Flaw("a node has candidates' sums out of range");
+      model.nodes[t].histograms);
+  return fine ? std::nullopt : Fault("a node has candidates' sums out of range");
 }
 
-Flaw flaw_in_tree(const Forest& forest, std::size_t t, bool gradients) {
-  const TreeState& state = forest.states[t];
-  Flaw flaw = state.leaf_ids.visit(
-      [&](const auto* ids) { return flaw_in_leaf_ids(forest.trees[t], ids, forest.rows.size()); });
-  if (!flaw) flaw = flaw_in_nodes(forest, t);
-  if (!flaw && gradients) flaw = flaw_in_recorded(forest, state.recorded);
-  if (!flaw) flaw = flaw_in_sums(forest, t);
-  if (flaw) flaw = "tree " + std::to_string(t) + ": " + *flaw;
-  return flaw;
+Fault fault_in_tree(const ModelState& model, std::size_t t, bool gradients) {
+  const TreeRows& rows = model.shards[0].trees[t];
+  Fault fault = rows.leaf_ids.visit(
+      [&](const auto* ids) { return fault_in_leaf_ids(model.nodes.tree(t), ids, model.n_rows()); });
+  if (!fault) fault = fault_in_nodes(model, t);
+  if (!fault && gradients) fault = fault_in_recorded(model, rows.recorded);
+  if (!fault) fault = fault_in_sums(model, t);
+  if (fault) fault = "tree " + std::to_string(t) + ": " + *fault;
+  return fault;
 }
 
 }  // namespace
 
-std::optional<std::string> find_flaw(const Forest& forest, bool all, int n_threads) {
-  if (forest.states.empty()) return std::nullopt;
-  if (Flaw flaw = flaw_in_rows(forest, n_threads)) return flaw;
-  if (!lie_apart(forest.rows)) return "two rows have the same cells";
-  if (has_twins(forest.rows.ids)) return "two rows have the same id";
-  if (!are_bearable(forest.loss, forest.rows.weight)) return "weights add up to too much";
-  return first_flaw(n_threads, forest.trees.size(), 1, [&](std::size_t t, std::size_t) {
-    return flaw_in_tree(forest, t, all || forest.loss.weighted);
+std::optional<std::string> find_invalid_state(const ModelState& model, bool all, int n_threads) {
+  if (!model.params.updatable) return std::nullopt;
+  if (Fault fault = fault_in_rows(model, n_threads)) return fault;
+  if (!lie_apart(model.shards[0].rows)) return "two rows have the same cells";
+  if (has_twins(model.shards[0].rows.ids)) return "two rows have the same id";
+  if (!are_bearable(model.loss, model.shards[0].rows.weight)) return "weights add up to too much";
+  return first_fault(n_threads, model.nodes.size(), 1, [&](std::size_t t, std::size_t) {
+    return fault_in_tree(model, t, all || model.loss.weighted);
   });
 }
 

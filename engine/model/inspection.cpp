@@ -1,97 +1,87 @@
 #include "model/inspection.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
-#include "train/histogram.hpp"
+#include "model/rows_by_node.hpp"
 #include "train/split_evaluation.hpp"
-#include "train/boosting.hpp"
 
 namespace graftboost {
 namespace {
 
-constexpr double never = -std::numeric_limits<double>::infinity();
-
-double score_of(const GainParams& params, const Totals& side) {
-  const double g = static_cast<double>(side.g) * params.gradient_unit;
-  return g * g / (static_cast<double>(side.h) * params.hessian_unit + params.l2);
+double score_of(const GainParams& params, const Totals& child) {
+  const double g = static_cast<double>(child.g) * params.gradient_unit;
+  return g * g / (static_cast<double>(child.h) * params.hessian_unit + params.l2);
 }
 
-SplitRank place_of(const GainParams& params, const CodeLayout& layout, const Tree& tree,
-                    NodeIndex i, const WideSums* histogram) {
-  const Node& node = tree.nodes[static_cast<std::size_t>(i)];
-  const Totals& left = tree.nodes[static_cast<std::size_t>(node.left)].sums;
+SplitRank rank_split(const GainParams& params, const CodeLayout& layout, const Tree& tree,
+                     NodeIndex i, const WideSums* histogram) {
+  const Node& node = tree[i];
+  const Totals& left = tree[node.left].sums;
   const Totals right = node.sums - left;
-  const bool counts = std::min(left.n, right.n) >= params.min_samples_leaf;
   SplitRank result{i};
   result.left_rows = left.n;
   result.right_rows = right.n;
   result.left_score = score_of(params, left);
   result.right_score = score_of(params, right);
-  result.gain = counts ? gain_of(params, node.sums, left) : never;
-  result.other_gain = never;
-  for (std::size_t p = 0; p < layout.size(); ++p) {
-    const WideSums* cells = histogram + layout[p].offset;
-    result.n_better += count_better(params, layout[p], node.sums, cells, result.gain);
-    if (layout[p].column == node.split.feature) continue;
-    result.other_gain = std::max(result.other_gain,
-                                 best_split_of_feature(params, layout[p], node.sums, cells).gain);
+  result.gain = gain_of(params, node.sums, left);
+  result.other_gain = no_gain;
+  SplitEvaluator<WideSums> evaluator(params, node.sums);
+  const auto cells = [&](const FeatureLayout& feature) {
+    return FeatureCells<WideSums>{
+        histogram + feature.offset, {}, false, !feature.counts_only_differing()};
+  };
+  for (std::size_t f = 0; f < layout.size(); ++f) {
+    const FeatureLayout& feature = layout[f];
+    result.n_better += evaluator.count_better(feature, cells(feature), result.gain);
+    if (feature.column == node.split.feature) continue;
+    result.other_gain = std::max(result.other_gain, evaluator.best(feature, cells(feature)).gain);
   }
   const FeatureLayout& own = layout.of(node.split.feature);
-  const WideSums* cells = histogram + own.offset;
-  result.next_gain = next_gain(params, own, node.sums, cells, result.gain);
-  if (result.next_gain != never) result.next_rows = margin_of(own, node.split, cells).rows;
+  result.next_gain = evaluator.next_gain(own, cells(own), result.gain);
+  if (result.next_gain != no_gain)
+    result.next_rows = evaluator.margin(own, cells(own), node.split).rows;
   return result;
 }
 
 }  // namespace
 
-std::vector<SplitRank> split_ranks(const Forest& forest, std::size_t t) {
-  const Tree& tree = forest.trees[t];
-  const CodeLayout& layout = forest.rows.layout;
-  const GainParams params = growing_params(forest).gain;
-  std::vector<std::vector<Slot>> reached(tree.nodes.size());
-  forest.states[t].leaf_ids.visit([&](const auto* ids) {
-    for (Slot row = 0; row < forest.rows.size(); ++row) {
-      if (!forest.in_bag(t, forest.rows.ids[row])) continue;
-      NodeIndex i = tree.nodes[static_cast<std::size_t>(tree.leaves[ids[row]])].parent;
-      for (; i != no_node; i = tree.nodes[static_cast<std::size_t>(i)].parent)
-        reached[static_cast<std::size_t>(i)].push_back(row);
-    }
-  });
-  std::vector<SplitRank> places;
-  Histogram<WideSums> histogram(layout.histogram_size());
+std::vector<SplitRank> rank_splits(const ModelState& model, std::size_t t) {
+  const Tree& tree = model.nodes.tree(t);
+  const GainParams params = model.gain_params();
+  const RowsByNode rows(model, t);
+  std::vector<SplitRank> ranks;
   for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
     if (tree.nodes[i].is_leaf()) continue;
-    const std::size_t n = reached[i].size();
-    reached[i].resize(n + slots_read_ahead);
-    histogram.fill(WideSums(Totals{}));
-    accumulate(forest.rows, forest.contributions_to(t), {reached[i].data(), n}, histogram.data());
-    for (std::size_t p = 0; p < layout.size(); ++p) {
-      if (layout[p].counts_only_differing())
-        complete(layout[p], tree.nodes[i].sums, histogram.data() + layout[p].offset);
-    }
-    places.push_back(place_of(params, layout, tree, static_cast<NodeIndex>(i), histogram.data()));
+    const auto node = static_cast<NodeIndex>(i);
+    const Histogram<WideSums> histogram = rows.count<WideSums>(node);
+    ranks.push_back(rank_split(params, model.layout(), tree, node, histogram.data()));
   }
-  return places;
+  return ranks;
 }
 
-HeldRows held_rows(Forest& forest, std::span<const RowId> ids) {
-  if (!forest.index.built()) forest.index.build(forest.rows.ids);
-  const bool classes = forest.loss.kind != LossKind::squared;
-  const CodeLayout& layout = forest.rows.layout;
+HeldRows held_rows(ModelState& model, std::span<const RowId> ids) {
+  const bool classes = model.loss.kind != LossKind::squared;
+  const CodeLayout& layout = model.layout();
   HeldRows held;
   std::vector<std::pair<std::uint32_t, Code>> cells;
   for (const RowId id : ids) {
-    const Slot row = forest.slot_of(id, "row_ids");
-    cells.clear();
-    for (std::size_t p = 0; p < layout.size(); ++p) {
-      const Code code = forest.rows.code(row, layout[p], layout[p].column);
-      if (code != layout[p].zero_code) cells.emplace_back(layout[p].column, code);
+    const auto found = model.shards.find(id);
+    if (!found) {
+      throw std::invalid_argument("row_ids: the model holds no row with id " + std::to_string(id) +
+                                  "; row_ids_ has the ids of those it holds");
     }
-    if (forest.rows.has_sparse()) {
-      for (const std::uint32_t entry : forest.rows.rare_cells(row))
+    const RowTable& rows = model.shards[found->shard].rows;
+    const Slot row = found->slot;
+    cells.clear();
+    for (std::size_t f = 0; f < layout.size(); ++f) {
+      const Code code = rows.code(row, layout[f], layout[f].column);
+      if (code != layout[f].zero_code) cells.emplace_back(layout[f].column, code);
+    }
+    if (rows.has_sparse()) {
+      for (const std::uint32_t entry : rows.rare_cells(row))
         cells.emplace_back(RareCell::column(entry), RareCell::code(entry));
     }
     std::sort(cells.begin(), cells.end());
@@ -100,15 +90,27 @@ HeldRows held_rows(Forest& forest, std::span<const RowId> ids) {
       held.codes.push_back(code);
     }
     held.begin.push_back(static_cast<std::int64_t>(held.codes.size()));
-    held.target.push_back(classes ? forest.rows.target[row] : forest.rows.raw_target[row]);
+    held.target.push_back(classes ? rows.target[row] : rows.raw_target[row]);
   }
   return held;
 }
 
-std::vector<std::uint8_t> held_codes(const Forest& forest, std::uint32_t feature) {
-  std::vector<std::uint8_t> held((*forest.bins)[feature].n_codes());
-  for (Slot row = 0; row < forest.rows.size(); ++row) held[forest.rows.code(row, feature)] = 1;
+std::vector<std::uint8_t> held_codes(const ModelState& model, std::uint32_t feature) {
+  std::vector<std::uint8_t> held((*model.bins)[feature].n_codes());
+  for (const RowShard& shard : model.shards)
+    for (Slot row = 0; row < shard.size(); ++row) held[shard.rows.code(row, feature)] = 1;
   return held;
+}
+
+std::vector<double> gain_importances(const ModelState& model) {
+  std::vector<double> gains(model.bins->n_features());
+  for (const TreeNodes& nodes : model.nodes) {
+    for (const Node& node : nodes.tree.nodes) {
+      // A split that leaves a child too little has no gain; an update may keep it.
+      if (!node.is_leaf() && node.gain > 0) gains[node.split.feature] += node.gain;
+    }
+  }
+  return gains;
 }
 
 }  // namespace graftboost

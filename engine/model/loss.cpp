@@ -135,19 +135,24 @@ std::int32_t Loss::target_on_grid(double y) const {
 }
 
 // Like the sums, everything here is a sum of integers: the order of rows has no say in it.
-void Loss::set_weight_scale(std::span<const double> weights) {
+void Loss::set_weight_scale(std::span<const std::span<const double>> weights) {
   constexpr int precision = 40;            // bits of a weight below the largest
   constexpr double largest_mean = 0x1p30;  // weights above are scaled down
   const int most_bits = kind == LossKind::squared ? 20 : 24;
-  const double largest = *std::max_element(weights.begin(), weights.end());
+  const auto each = [&](auto&& use) {
+    for (const std::span<const double> part : weights)
+      for (const double weight : part) use(weight);
+  };
+  double largest = 0;
+  each([&](double weight) { largest = std::max(largest, weight); });
   if (!(largest > 0)) return;
   const double top = power_of_two_below(largest);
   unsigned __int128 sum = 0;
   std::int64_t n = 0;
-  for (const double weight : weights) {
+  each([&](double weight) {
     sum += static_cast<std::uint64_t>(std::nearbyint(std::ldexp(weight / top, precision)));
     n += weight != 0;
-  }
+  });
   const double mean = std::max(static_cast<double>(sum) / static_cast<double>(n) * 0x1p-40 * top,
                                std::numeric_limits<double>::denorm_min());
   weighted = true;
@@ -161,7 +166,7 @@ void Loss::set_weight_scale(std::span<const double> weights) {
 
   // Weights of one and more say how often a row counts, smaller ones only how much beside others.
   std::int64_t units = 0;
-  for (const double weight : weights) units += weight_on_grid(weight);
+  each([&](double weight) { units += weight_on_grid(weight); });
   const double mean_unit = static_cast<double>(units) / static_cast<double>(n) * weight_unit;
   least_hessian =
       Loss{}.least_hessian * (mean < 1 ? mean_unit : std::min(1.0, mean_unit) / weight_scale);

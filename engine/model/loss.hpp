@@ -12,8 +12,8 @@
 
 #include "core/array.hpp"
 #include "core/rounding.hpp"
-#include "core/types.hpp"
 #include "core/sums.hpp"
+#include "core/types.hpp"
 
 namespace graftboost {
 
@@ -119,9 +119,9 @@ struct Loss {
     const int shift = kind == LossKind::squared ? weighted_gradient_shift : 0;
     return (largest_sum / largest_gradient()) << shift;
   }
-  // For rows with these weights, of which one at least is positive: the scale and the unit, and the
-  // hessian that a child needs.
-  void set_weight_scale(std::span<const double> weights);
+  // Sets the scale and the unit of weights, and the hessian that a child needs, for rows with these
+  // weights, of which at least one is positive. The weights may lie in several arrays.
+  void set_weight_scale(std::span<const std::span<const double>> weights);
 
   // What one unit of a sum of g, or of h, is worth.
   double gradient_unit() const {

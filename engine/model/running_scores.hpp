@@ -7,38 +7,47 @@
 #include <vector>
 
 #include "core/array.hpp"
-#include "model/model.hpp"
+#include "model/model_state.hpp"
 
 namespace graftboost {
 
-// Nobody stores scores: a row's score is the sum of its leaves' values. For few rows it is gathered
-// tree by tree; once that has cost as much as carrying all rows forward would have, all rows are, and
-// gathering starts from there. So no pattern of retrains costs more than twice the better way.
-class ScoreKeeper {
- public:
-  ScoreKeeper(const Forest& forest, int n_threads);
+// Adds the values of one tree's leaves to the scores of rows [begin, end).
+inline void add_leaf_values(const LeafIds& leaf_ids, const std::vector<double>& values,
+                            double* scores, std::size_t begin, std::size_t end) {
+  leaf_ids.visit([&](const auto* ids) {
+    for (std::size_t r = begin; r < end; ++r) scores[r] += values[ids[r]];
+  });
+}
 
-  // From here on trees before `first_tree` are final, and scores are asked for just before it.
+// Scores are not stored: the score of a row is the sum of its leaves' values. For few rows it is gathered
+// tree by tree. Once that has cost as much as carrying the scores of all rows forward would have, they
+// are carried, and gathering starts from there. No pattern of regrowing therefore costs more than twice
+// the cheaper way.
+class RunningScores {
+ public:
+  RunningScores(const ModelState& model, int n_threads);
+
+  // From here on the trees before `first_tree` are final, and scores are those just before it.
   void begin_iteration(std::size_t first_tree);
 
-  // scores[k][i] for slots[i]. Several threads may ask at once.
-  std::vector<Array<double>> gather(std::span<const Slot> slots);
-  // Leaf values that takes, for so many rows.
+  // scores[k][i] of slots[i] of a shard. Several threads may ask at once.
+  std::vector<Array<double>> gather(std::size_t shard, std::span<const Slot> slots);
+  // How many leaf values that takes for so many rows.
   std::size_t n_looked_up(std::size_t n_rows) const { return n_rows * (first_tree_ - carried_to_); }
 
  private:
   void carry_all();
   void make_tables();
 
-  const Forest& forest_;
+  const ModelState& model_;
   int n_threads_;
   std::size_t k_trees_;
   std::size_t first_tree_ = 0;
-  std::size_t carried_to_ = 0;            // all_ holds the scores before this tree
-  std::vector<Array<double>> all_;        // empty until it pays
-  std::atomic<std::size_t> gathered_{0};  // leaf values looked up since the last carry
+  std::size_t carried_to_ = 0;                       // carried_ are the scores before this tree
+  std::vector<std::vector<Array<double>>> carried_;  // per shard and tree of an iteration; or empty
+  std::atomic<std::size_t> gathered_{0};             // leaf values looked up since the last carry
   std::mutex tables_lock_;
-  std::vector<std::vector<double>> tables_;  // leaf values by leaf id, of the trees that are final
+  std::vector<std::vector<double>> tables_;  // leaf values by leaf id, of the final trees
 };
 
 }  // namespace graftboost

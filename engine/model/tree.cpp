@@ -1,5 +1,7 @@
 #include "model/tree.hpp"
 
+#include <algorithm>
+
 namespace graftboost {
 
 void Tree::index_leaves() {
@@ -14,10 +16,28 @@ void Tree::index_leaves() {
 
 std::vector<double> Tree::leaf_values() const {
   std::vector<double> values;
-  for (const NodeIndex i : leaves) {
-    values.push_back(i == no_node ? 0 : nodes[static_cast<std::size_t>(i)].value);
-  }
+  for (const NodeIndex i : leaves) values.push_back(i == no_node ? 0 : (*this)[i].value);
   return values;
+}
+
+namespace {
+
+void collect_leaf_ids(const Tree& tree, NodeIndex i, std::vector<std::int32_t>& ids) {
+  if (tree[i].is_leaf()) {
+    ids.push_back(tree[i].leaf);
+    return;
+  }
+  collect_leaf_ids(tree, tree[i].left, ids);
+  collect_leaf_ids(tree, tree[i].right, ids);
+}
+
+}  // namespace
+
+std::vector<std::int32_t> Tree::leaf_ids_under(NodeIndex top) const {
+  std::vector<std::int32_t> ids;
+  collect_leaf_ids(*this, top, ids);
+  std::sort(ids.begin(), ids.end());
+  return ids;
 }
 
 }  // namespace graftboost

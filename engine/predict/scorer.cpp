@@ -57,10 +57,11 @@ struct Scorer::Block {
   explicit Block(std::size_t n_columns) : narrow(n_columns), wide(n_columns) {}
 };
 
-Scorer::Scorer(const BinMap& bins, const std::vector<Tree>& trees, int trees_per_iteration)
+Scorer::Scorer(const BinMap& bins, const NodeTable& nodes, int trees_per_iteration)
     : trees_per_iteration_(trees_per_iteration) {
   std::vector<std::uint32_t> asked_for;
-  for (const Tree& tree : trees) {
+  for (const TreeNodes& of_tree : nodes) {
+    const Tree& tree = of_tree.tree;
     for (const Node& node : tree.nodes) {
       if (!node.is_leaf()) asked_for.push_back(node.split.feature);
     }
@@ -73,7 +74,8 @@ Scorer::Scorer(const BinMap& bins, const std::vector<Tree>& trees, int trees_per
     zero_codes_.push_back(bins[f].code(0.0));
     narrow_.push_back(bins[f].n_codes() <= 256);
   }
-  for (const Tree& tree : trees) {
+  for (const TreeNodes& of_tree : nodes) {
+    const Tree& tree = of_tree.tree;
     CompiledTree compiled{};
     compiled.values = values_.size();
     if (tree.n_leaves() <= most_masked_leaves) {
@@ -103,9 +105,9 @@ void Scorer::compile_masked(const Tree& tree, CompiledTree& compiled) {
     const std::int32_t end = n_leaves;
     visit(node.right);
     MaskedSplit masked{node.split, static_cast<std::uint8_t>(first / 8),
-                      static_cast<std::uint8_t>((end - 1) / 8 + 1),
-                      static_cast<std::uint8_t>(0xff << (first % 8)),
-                      static_cast<std::uint8_t>(0xff >> (7 - (end - 1) % 8))};
+                       static_cast<std::uint8_t>((end - 1) / 8 + 1),
+                       static_cast<std::uint8_t>(0xff << (first % 8)),
+                       static_cast<std::uint8_t>(0xff >> (7 - (end - 1) % 8))};
     masked.split.feature = columns_.find(node.split.feature);
     if (masked.plane_end - masked.plane_begin == 1) masked.first_mask &= masked.last_mask;
     tests_.push_back(masked);

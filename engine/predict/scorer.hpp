@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/types.hpp"
 #include "data/bins.hpp"
 #include "data/table.hpp"
-#include "model/tree.hpp"
-#include "core/types.hpp"
+#include "model/node_table.hpp"
 
 namespace graftboost {
 
-// The trees of a forest, compiled for scoring many rows at once. Immutable.
+// The trees of a model, compiled for scoring many rows at once. Immutable.
 //
 // A tree of up to 64 leaves is scored without following paths. Number its leaves from left to right
 // and give every row a set of leaves that it may still reach, all at first. A row that goes right at
@@ -28,7 +28,7 @@ namespace graftboost {
 // turn into vector instructions. Larger trees are walked level by level.
 class Scorer {
  public:
-  Scorer(const BinMap& bins, const std::vector<Tree>& trees, int trees_per_iteration);
+  Scorer(const BinMap& bins, const NodeTable& nodes, int trees_per_iteration);
 
   std::size_t n_trees() const { return trees_.size(); }
 
@@ -46,7 +46,7 @@ class Scorer {
   static constexpr std::int32_t most_masked_leaves = 64;
 
   struct MaskedSplit {
-    Split split;                 // feature is a column of the block
+    Split split;               // feature is a column of the block
     std::uint8_t plane_begin;  // leaves 8p .. 8p+7 are bits of plane p
     std::uint8_t plane_end;
     std::uint8_t first_mask;  // leaves under the left child, in the first, the last ...

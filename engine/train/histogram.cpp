@@ -14,11 +14,11 @@ namespace {
 constexpr std::size_t rows_together = 4;
 
 template <class Sums, bool weighted, bool squared>
-Sums sums_of(const Contributions& contributions, Slot row) {
-  const Gradient g = contributions.gradient[row];
+Sums sums_of(const RecordedGradients& recorded, Slot row) {
+  const Gradient g = recorded.gradient[row];
   Totals totals{g, squared ? Loss::squared_hessian() : Loss::probability_hessian(g), 1};
   if constexpr (weighted) {
-    const std::int64_t w = contributions.weight[row];
+    const std::int64_t w = recorded.weight[row];
     constexpr auto kind = squared ? LossKind::squared : LossKind::logistic;
     totals = {Loss::weighted_gradient(kind, g, w), totals.h * w, w != 0};
   }
@@ -51,13 +51,13 @@ template <std::size_t n_rows, class Sums>
 }
 
 template <class Sums, bool weighted, bool squared>
-void accumulate_as(const RowTable& rows, const Contributions& contributions,
+void accumulate_as(const RowTable& rows, const RecordedGradients& recorded,
                    std::span<const Slot> slots, Sums* histogram, const SparseEntries& entries) {
   const bool has_sparse = entries.begin != nullptr;
   const auto add_rows = [&]<std::size_t n_rows>(const Slot* from) {
     std::array<Sums, n_rows> sums;
     for (std::size_t i = 0; i < n_rows; ++i) {
-      sums[i] = sums_of<Sums, weighted, squared>(contributions, from[i]);
+      sums[i] = sums_of<Sums, weighted, squared>(recorded, from[i]);
       __builtin_prefetch(rows.narrow_codes(from[i + slots_read_ahead]));
       if (has_sparse) __builtin_prefetch(entries.count + from[i + slots_read_ahead]);
     }
@@ -78,30 +78,30 @@ void accumulate_as(const RowTable& rows, const Contributions& contributions,
 }  // namespace
 
 template <class Sums>
-void accumulate(const RowTable& rows, const Contributions& contributions, std::span<const Slot> slots,
-                Sums* histogram, const SparseEntries& entries) {
-  const bool weighted = contributions.weight != nullptr;
-  const bool squared = contributions.kind == LossKind::squared;
+void accumulate(const RowTable& rows, const RecordedGradients& recorded,
+                std::span<const Slot> slots, Sums* histogram, const SparseEntries& entries) {
+  const bool weighted = recorded.weight != nullptr;
+  const bool squared = recorded.kind == LossKind::squared;
   const auto run =
       weighted ? (squared ? accumulate_as<Sums, true, true> : accumulate_as<Sums, true, false>)
                : (squared ? accumulate_as<Sums, false, true> : accumulate_as<Sums, false, false>);
-  run(rows, contributions, slots, histogram, entries);
+  run(rows, recorded, slots, histogram, entries);
 }
 
-Totals total_of(const Contributions& contributions, std::span<const Slot> slots, int n_threads) {
+Totals total_of(const RecordedGradients& recorded, std::span<const Slot> slots, int n_threads) {
   constexpr std::size_t together = 1 << 15;
   std::vector<Totals> parts(slots.size() / together + 1);
   parallel_blocks(n_threads, slots.size(), together, [&](std::size_t begin, std::size_t end) {
     Totals sum;
-    for (std::size_t i = begin; i < end; ++i) sum += contributions.of(slots[i]);
+    for (std::size_t i = begin; i < end; ++i) sum += recorded.of(slots[i]);
     parts[begin / together] = sum;
   });
   return std::accumulate(parts.begin(), parts.end(), Totals{});
 }
 
-template void accumulate(const RowTable&, const Contributions&, std::span<const Slot>, PackedSums*,
-                         const SparseEntries&);
-template void accumulate(const RowTable&, const Contributions&, std::span<const Slot>, WideSums*,
-                         const SparseEntries&);
+template void accumulate(const RowTable&, const RecordedGradients&, std::span<const Slot>,
+                         PackedSums*, const SparseEntries&);
+template void accumulate(const RowTable&, const RecordedGradients&, std::span<const Slot>,
+                         WideSums*, const SparseEntries&);
 
 }  // namespace graftboost

@@ -1,22 +1,23 @@
-// Sums of what rows recorded, per candidate interval of every feature.
+// Histograms: sums of what rows recorded, per candidate interval of every feature.
 #pragma once
 
 #include <span>
 
-#include "model/loss.hpp"
-#include "data/row_table.hpp"
-#include "core/types.hpp"
 #include "core/sums.hpp"
+#include "core/types.hpp"
+#include "data/row_table.hpp"
+#include "model/leaf_ids.hpp"
+#include "model/loss.hpp"
 
 namespace graftboost {
 
-// What the rows put into one tree: their recorded gradients and, if there are any, their weights.
-struct Contributions {
+// What rows recorded in one tree: their gradients and, if there are any, their weights.
+struct RecordedGradients {
   const Gradient* gradient = nullptr;
   const Weight* weight = nullptr;
   LossKind kind = LossKind::squared;
 
-  // With weight 0 a row is held and routed, but counts for nothing.
+  // A row of weight 0 is held and routed, but adds nothing.
   Totals of(Slot row) const {
     const Gradient g = gradient[row];
     const std::int64_t h =
@@ -27,29 +28,29 @@ struct Contributions {
   }
 };
 
-// Adds the rows to a histogram: their plain cells, and the entries that are given for them. Bundled and sparse features get only
-// the cells that differ from their common code: complete() does the rest. Other implied cells are not to
-// be relied on. `rows` must be readable, with valid slots, for `slots_read_ahead` elements past its end.
-inline constexpr std::size_t slots_read_ahead = 16;
+// Adds rows to a histogram: their plain cells, and the entries given for them. Of bundled and sparse
+// features only the cells that differ from the common code are counted; complete() fills in the rest.
+// Other implied cells are undefined. `slots` must be readable, with valid slots, for `slots_read_ahead`
+// elements past its end.
 template <class Sums>
-void accumulate(const RowTable& rows, const Contributions& contributions, std::span<const Slot> slots,
-                Sums* histogram, const SparseEntries& entries);
+void accumulate(const RowTable& rows, const RecordedGradients& recorded,
+                std::span<const Slot> slots, Sums* histogram, const SparseEntries& entries);
 template <class Sums>
-void accumulate(const RowTable& rows, const Contributions& contributions, std::span<const Slot> slots,
-                Sums* histogram) {
-  accumulate(rows, contributions, slots, histogram, rows.entries());
+void accumulate(const RowTable& rows, const RecordedGradients& recorded,
+                std::span<const Slot> slots, Sums* histogram) {
+  accumulate(rows, recorded, slots, histogram, rows.entries());
 }
 
-Totals total_of(const Contributions& contributions, std::span<const Slot> slots, int n_threads);
+Totals total_of(const RecordedGradients& recorded, std::span<const Slot> slots, int n_threads);
 
-// Fills the common code's cell of one such feature, whose cells these are: the node's total less all
-// others.
+// Fills in the cell of the common code of a bundled or sparse feature, whose cells these are: the total
+// of the node less all other cells.
 template <class Sums>
-void complete(const FeatureLayout& place, const Totals& node, Sums* cells) {
+void complete(const FeatureLayout& feature, const Totals& node, Sums* cells) {
   Sums rest(node);
-  cells[place.common_code] = Sums(Totals{});
-  for (std::uint32_t c = 0; c < place.n_codes; ++c) rest -= cells[c];
-  cells[place.common_code] = rest;
+  cells[feature.common_code] = Sums(Totals{});
+  for (std::uint32_t c = 0; c < feature.n_codes; ++c) rest -= cells[c];
+  cells[feature.common_code] = rest;
 }
 
 }  // namespace graftboost

@@ -2,598 +2,416 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <type_traits>
 
+#include "core/rounding.hpp"
+#include "train/candidate_scores.hpp"
 #include "train/histogram.hpp"
-#include "core/vectorise.hpp"
 
 namespace graftboost {
-namespace {
 
-constexpr double never = -std::numeric_limits<double>::infinity();
+// Observers receive the scores of candidates as they are computed. Each candidate has a key, by which
+// ties are broken: its code for a category; for an edge, 2 * the last code on the left, plus 1 if the
+// missing rows go left. Keys of consecutive candidates rise by `step`.
 
-// Candidates are judged in stretches that fit in the nearest cache and that vectorise.
-constexpr std::size_t stretch = 128;
-
-// G_l^2 / (H_l + l2) + G_r^2 / (H_r + l2), or `never` where a side has too little hessian.
-template <class ToDouble>
-[[gnu::always_inline]] inline void judge(const std::int64_t* left_g, const std::int64_t* left_h,
-                                         std::size_t n, const Scale& scale, double* score,
-                                         ToDouble to_double) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const double gl = to_double(left_g[i]) * scale.gradient_unit;
-    const double hl = to_double(left_h[i]) * scale.hessian_unit;
-    const double gr = scale.g - gl, hr = scale.h - hl;
-    const double value = gl * gl / (hl + scale.l2) + gr * gr / (hr + scale.l2);
-    const bool enough = (hl >= scale.least_hessian) & (hr >= scale.least_hessian);
-    score[i] = enough ? value : never;
-  }
-}
-
-GRAFTBOOST_ALSO_AVX2
-void judge_shiftable(const std::int64_t* left_g, const std::int64_t* left_h, std::size_t n,
-                     const Scale& scale, double* score) {
-  judge(left_g, left_h, n, scale, score, shifted_to_double);
-}
-
-void judge_any(const std::int64_t* left_g, const std::int64_t* left_h, std::size_t n,
-               const Scale& scale, double* score) {
-  judge(left_g, left_h, n, scale, score, [](std::int64_t x) { return static_cast<double>(x); });
-}
-
-Scale scale_of(const GainParams& params, const Totals& node) {
-  return {params.gradient_unit,
-          params.hessian_unit,
-          params.l2,
-          params.least_hessian,
-          static_cast<double>(node.g) * params.gradient_unit,
-          static_cast<double>(node.h) * params.hessian_unit};
-}
-
-double gain_from(double score, const Scale& scale) {
-  return score - scale.g * scale.g / (scale.h + scale.l2);
-}
-
-// Integer sums on the left of consecutive candidates.
-struct LeftSums {
-  std::array<std::int64_t, stretch> g, h;
-  std::array<std::uint64_t, 2 * stretch>
-      packed;  // every second has the rows, in the bits of row_bits
-  std::uint64_t row_bits = ~std::uint64_t{0};
-  std::size_t too_few = 0;  // candidates, from the first, with fewer rows than `least`
-  std::size_t up_to = 0;    // candidates, from the first, with at most `most` rows
-
-  std::int64_t rows(std::size_t i) const {
-    return static_cast<std::int64_t>(packed[2 * i + 1] & row_bits);
-  }
-};
-
-GRAFTBOOST_ALSO_AVX2
-void unpack(std::size_t n, std::int64_t least, std::int64_t most, LeftSums& left) {
-  const std::uint64_t* packed = left.packed.data();
-  std::int64_t too_few = 0, up_to = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::int64_t rows = PackedSums::rows_in(packed[2 * i + 1]);
-    left.g[i] = static_cast<std::int64_t>(packed[2 * i]);
-    left.h[i] = PackedSums::hessian_in(packed[2 * i + 1]);
-    too_few += rows < least;
-    up_to += rows <= most;
-  }
-  left.too_few = static_cast<std::size_t>(too_few);
-  left.up_to = static_cast<std::size_t>(up_to);
-}
-
-// Sums of the cells up to and with each of n, which go on from `running`. RowTable add up, so the
-// candidates with enough of them on both sides are those from too_few to up_to.
-void add_up(const PackedSums* cells, std::size_t n, std::int64_t least, std::int64_t most,
-            PackedSums& running, LeftSums& left) {
-  left.row_bits = PackedSums::most_rows;
-  for (std::size_t i = 0; i < n; ++i) {
-    running += cells[i];
-    running.store(left.packed.data() + 2 * i);
-  }
-  unpack(n, least, most, left);
-}
-void add_up(const WideSums* cells, std::size_t n, std::int64_t least, std::int64_t most,
-            WideSums& running, LeftSums& left) {
-  left.too_few = left.up_to = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    running += cells[i];
-    left.g[i] = running.g;
-    left.h[i] = running.h;
-    left.packed[2 * i + 1] = static_cast<std::uint64_t>(running.n);
-    left.too_few += running.n < least;
-    left.up_to += running.n <= most;
-  }
-}
-
-// The largest of some scores.
-double largest(const double* scores, std::size_t n) {
-  constexpr std::size_t lanes = 4;
-  std::array<double, lanes> top;
-  top.fill(never);
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    for (std::size_t j = 0; j < lanes; ++j)
-      top[j] = scores[i + j] > top[j] ? scores[i + j] : top[j];
-  }
-  for (; i < n; ++i) top[0] = scores[i] > top[0] ? scores[i] : top[0];
-  return *std::max_element(top.begin(), top.end());
-}
-
-// Keeps the best score; of equals the one with the smaller key. Keys rise by `step`.
-struct Best {
-  double score = never;
+template <class Sums>
+struct SplitEvaluator<Sums>::Best {
+  static constexpr bool surveys = false;
+  double score = no_gain;
   std::uint32_t key = 0;
 
-  void see(const double* scores, std::size_t n, std::uint32_t first_key, std::uint32_t step) {
-    const double top = largest(scores, n);
-    if (top == never || top < score) return;
+  void add(const double* scores, std::size_t n, std::uint32_t first_key, std::uint32_t step) {
+    const double top = largest_score(scores, n);
+    if (top == no_gain || top < score) return;
     const auto at = static_cast<std::uint32_t>(std::find(scores, scores + n, top) - scores);
     const std::uint32_t found = first_key + step * at;
     if (top > score || found < key) score = top, key = found;
   }
 };
 
-// The same, and how firmly it stands.
-struct Survey : Best {
-  Standing standing;
-  bool any = false;  // candidate of this pass counts
+// The best, and a survey of all.
+template <class Sums>
+struct SplitEvaluator<Sums>::FeatureObserver : Best {
+  static constexpr bool surveys = true;
+  const SplitEvaluator& evaluator;
+  FeatureSurvey survey;
+  bool any_valid = false;  // in the present pass over the edges
 
-  void see_side(double hessian) {
-    standing.least_hessian = std::min(standing.least_hessian, hessian);
+  explicit FeatureObserver(const SplitEvaluator& of) : evaluator(of) {}
+
+  double hessian(std::int64_t h) const {
+    return static_cast<double>(h) * evaluator.scale_.hessian_unit;
   }
-  // A candidate does not count: its sides lack so many rows and so much hessian.
-  void see_short(std::int64_t rows, double hessian) {
-    if (hessian > 0) {
-      standing.hessian_short = std::min(standing.hessian_short, hessian);
+
+  void add_category(const Totals& left, double score) {
+    const double h = hessian(left.h);
+    if (score == no_gain) {
+      add_short(left);
     } else {
-      standing.rows_short = std::min(standing.rows_short, rows);
+      survey.add_child(std::min(h, evaluator.scale_.h - h));
+    }
+  }
+  void add_short(const Totals& left) {
+    const NodeScale& scale = evaluator.scale_;
+    const double h = hessian(left.h);
+    survey.add_short(evaluator.least_ - std::min(left.n, evaluator.node_.n - left.n),
+                     scale.least_hessian - std::min(h, scale.h - h));
+  }
+
+  void begin_edges(const Totals& missing) {
+    // The first missing row doubles the number of candidates.
+    survey.first = missing.n == 0 ? 1 : 0;
+    survey.last = 0xffff;
+  }
+
+  // Valid candidates are consecutive, because rows and hessians add up from edge to edge; only the first
+  // and the last of them matter. `scores` are of the n_fit candidates with enough rows among the n of a
+  // stretch, which begins at edge `first`.
+  void add_edges(const double* scores, const LeftSums& left, std::size_t n_fit, std::size_t n,
+                 std::uint32_t first) {
+    std::size_t begin = 0, end = n_fit;
+    while (begin < end && scores[begin] == no_gain) ++begin;
+    while (begin < end && scores[end - 1] == no_gain) --end;
+    if (begin == end) return;
+    const NodeScale& scale = evaluator.scale_;
+    const auto left_hessian = [&](std::size_t i) { return hessian(left.h[left.too_few + i]); };
+    const auto edge = [&](std::size_t i) {
+      return static_cast<std::uint32_t>(first + left.too_few + i);
+    };
+    if (!any_valid) {
+      survey.first = static_cast<Code>(std::max<std::uint32_t>(survey.first, edge(begin)));
+      survey.add_child(left_hessian(begin));
+      if (begin > 0) {
+        survey.add_short(0, scale.least_hessian - left_hessian(begin - 1));
+      } else if (edge(0) > 1) {
+        survey.add_short(left.too_few > 0 ? evaluator.least_ - left.rows(left.too_few - 1) : 1, 0);
+      }
+    }
+    any_valid = true;
+    survey.add_child(scale.h - left_hessian(end - 1));
+    // The last stretch with a valid candidate decides.
+    survey.last = static_cast<Code>(std::min<std::uint32_t>(survey.last, edge(end - 1) + 1));
+    if (end < n_fit) {
+      survey.add_short(0, scale.least_hessian - (scale.h - left_hessian(end)));
+    } else if (left.up_to < n) {
+      survey.add_short(left.rows(left.up_to) - evaluator.most_, 0);
+    }
+  }
+
+  // If no candidate is valid, the survey tells what the nearest one lacks.
+  void end_edges(const Sums* cells, std::uint32_t n_edges, const Totals& missing) {
+    if (std::exchange(any_valid, false)) return;
+    survey.first = 0xffff;
+    survey.last = 0;
+    Sums running(missing);
+    for (std::uint32_t edge = 1; edge <= n_edges; ++edge) {
+      running += cells[edge];
+      add_short(Totals(running));
     }
   }
 };
 
-struct CountBetter {
-  Scale scale;
+template <class Sums>
+struct SplitEvaluator<Sums>::CountBetter {
+  static constexpr bool surveys = false;
+  const NodeScale& scale;
   double gain;
   std::int64_t n_better = 0;
 
-  void see(const double* scores, std::size_t n, std::uint32_t, std::uint32_t) {
-    for (std::size_t i = 0; i < n; ++i) n_better += gain_from(scores[i], scale) > gain;
+  void add(const double* scores, std::size_t n, std::uint32_t, std::uint32_t) {
+    for (std::size_t i = 0; i < n; ++i) n_better += scale.gain(scores[i]) > gain;
   }
 };
 
-// Candidates that send the same rows to the same side have the same gain, to the last bit.
-struct NextGain {
-  Scale scale;
+// Candidates that separate the same rows have the same gain, to the last bit.
+template <class Sums>
+struct SplitEvaluator<Sums>::NextGain {
+  static constexpr bool surveys = false;
+  const NodeScale& scale;
   double gain;
-  double next = never;
+  double next = no_gain;
 
-  void see(const double* scores, std::size_t n, std::uint32_t, std::uint32_t) {
+  void add(const double* scores, std::size_t n, std::uint32_t, std::uint32_t) {
     for (std::size_t i = 0; i < n; ++i) {
-      const double other = gain_from(scores[i], scale);
+      const double other = scale.gain(scores[i]);
       if (other != gain) next = std::max(next, other);
     }
   }
 };
 
-// What judging a feature takes besides its cells.
-struct Hearing {
-  Scale scale;
-  std::int64_t least, most;  // rows on the left
-  decltype(&judge_any) judge;
-
-  Hearing(const GainParams& params, const Totals& node)
-      : scale(scale_of(params, node)),
-        least(params.min_samples_leaf),
-        most(node.n - params.min_samples_leaf),
-        judge(node.n < most_shiftable / params.largest_contribution ? judge_shiftable : judge_any) {
-  }
-};
-
-// What a candidate with this on its left lacks.
-void see_short(const Hearing& hearing, const Totals& left, std::int64_t n, Survey& survey) {
-  const double h = static_cast<double>(left.h) * hearing.scale.hessian_unit;
-  survey.see_short(hearing.least - std::min(left.n, n - left.n),
-                   hearing.scale.least_hessian - std::min(h, hearing.scale.h - h));
-}
-
-// Each category against all others; keys are codes.
-template <class Sums, class Judgement>
-void judge_categories(const Hearing& hearing, const FeatureLayout& place, const Sums* cells,
-                      Judgement& judgement) {
-  for (std::uint32_t c = 0; c < place.n_codes; ++c) {
-    const Totals left(cells[c]);
-    double score = never;
-    if (left.n >= hearing.least && left.n <= hearing.most) {
-      hearing.judge(&left.g, &left.h, 1, hearing.scale, &score);
-      judgement.see(&score, 1, c, 1);
-    }
-    if constexpr (std::is_same_v<Judgement, Survey>) {
-      const double h = static_cast<double>(left.h) * hearing.scale.hessian_unit;
-      if (score == never) {
-        see_short(hearing, left, hearing.least + hearing.most, judgement);
-      } else {
-        judgement.see_side(std::min(h, hearing.scale.h - h));
-      }
-    }
-  }
-}
-
-// The candidates that count lie together, because rows and hessians add up from edge to edge. Looks at
-// their ends. `scores` are of the n_fit candidates with rows enough among the n of a stretch, which
-// begins at edge `first`.
-void survey_edges(const Hearing& hearing, const double* scores, const LeftSums& left,
-                  std::size_t n_fit, std::size_t n, std::uint32_t first, Survey& survey) {
-  std::size_t begin = 0, end = n_fit;
-  while (begin < end && scores[begin] == never) ++begin;
-  while (begin < end && scores[end - 1] == never) --end;
-  if (begin == end) return;
-  const Scale& scale = hearing.scale;
-  const auto hessian = [&](std::size_t i) {  // left of candidate i of those with rows enough
-    return static_cast<double>(left.h[left.too_few + i]) * scale.hessian_unit;
-  };
-  Standing& standing = survey.standing;
-  const auto edge = [&](std::size_t i) {
-    return static_cast<std::uint32_t>(first + left.too_few + i);
-  };
-  if (!survey.any) {
-    standing.first = static_cast<Code>(std::max<std::uint32_t>(standing.first, edge(begin)));
-    survey.see_side(hessian(begin));
-    if (begin > 0) {
-      survey.see_short(0, scale.least_hessian - hessian(begin - 1));
-    } else if (edge(0) > 1) {
-      survey.see_short(left.too_few > 0 ? hearing.least - left.rows(left.too_few - 1) : 1, 0);
-    }
-  }
-  survey.any = true;
-  survey.see_side(scale.h - hessian(end - 1));
-  // Of several stretches the last that counts has the last word.
-  standing.last = static_cast<Code>(std::min<std::uint32_t>(standing.last, edge(end - 1) + 1));
-  if (end < n_fit) {
-    survey.see_short(0, scale.least_hessian - (scale.h - hessian(end)));
-  } else if (left.up_to < n) {
-    survey.see_short(left.rows(left.up_to) - hearing.most, 0);
-  }
-}
-
-// Where no candidate counts: what the nearest one lacks.
 template <class Sums>
-void survey_none(const Hearing& hearing, const Sums* cells, std::uint32_t n_edges,
-                 const Totals& missing, Survey& survey) {
-  survey.standing.first = 0xffff;
-  survey.standing.last = 0;
-  Sums running(missing);
-  for (std::uint32_t edge = 1; edge <= n_edges; ++edge) {
-    running += cells[edge];
-    see_short(hearing, Totals(running), hearing.least + hearing.most, survey);
+SplitEvaluator<Sums>::SplitEvaluator(const GainParams& params, const Totals& node)
+    : params_(params),
+      node_(node),
+      scale_(params, node),
+      least_(params.min_samples_leaf),
+      most_(node.n - params.min_samples_leaf),
+      is_shiftable_(node.n < most_shiftable / params.largest_gradient) {}
+
+// --- long features: stretches of candidates ------------------------------------------------------
+
+template <class Sums>
+template <class Observer>
+void SplitEvaluator<Sums>::evaluate_categories(const FeatureLayout& feature, const Sums* cells,
+                                               Observer& observer) const {
+  for (std::uint32_t c = 0; c < feature.n_codes; ++c) {
+    const Totals left(cells[c]);
+    double score = no_gain;
+    if (left.n >= least_ && left.n <= most_) {
+      (is_shiftable_ ? score_shiftable : score_any)(&left.g, &left.h, 1, scale_, &score);
+      observer.add(&score, 1, c, 1);
+    }
+    if constexpr (Observer::surveys) observer.add_category(left, score);
   }
 }
 
-// Each of the first n_edges edges, with `missing` added to the left side.
-template <class Sums, class Judgement>
-void judge_edges_with(const Hearing& hearing, const Sums* cells, std::uint32_t n_edges,
-                      const Totals& missing, std::uint32_t key_offset, Judgement& judgement) {
-  constexpr bool surveys = std::is_same_v<Judgement, Survey>;
+// Each of the first n_edges edges, with `missing` added to the left.
+template <class Sums>
+template <class Observer>
+void SplitEvaluator<Sums>::evaluate_edges(const Sums* cells, std::uint32_t n_edges,
+                                          const Totals& missing, std::uint32_t key_offset,
+                                          Observer& observer) const {
   Sums running(missing);
   LeftSums left;
-  std::array<double, stretch> scores;
-  if constexpr (surveys) judgement.any = false;
-  for (std::uint32_t begin = 0; begin < n_edges; begin += stretch) {
-    const std::size_t n = std::min<std::size_t>(stretch, n_edges - begin);
-    add_up(cells + 1 + begin, n, hearing.least, hearing.most, running, left);
+  std::array<double, candidates_together> scores;
+  for (std::uint32_t begin = 0; begin < n_edges; begin += candidates_together) {
+    const std::size_t n = std::min<std::size_t>(candidates_together, n_edges - begin);
+    left.add_up(cells + 1 + begin, n, least_, most_, running);
     if (left.too_few < left.up_to) {
       const std::size_t n_fit = left.up_to - left.too_few;
-      hearing.judge(left.g.data() + left.too_few, left.h.data() + left.too_few, n_fit,
-                    hearing.scale, scores.data());
+      (is_shiftable_ ? score_shiftable : score_any)(
+          left.g.data() + left.too_few, left.h.data() + left.too_few, n_fit, scale_, scores.data());
       const auto last_code = static_cast<std::uint32_t>(1 + begin + left.too_few);
-      judgement.see(scores.data(), n_fit, 2 * last_code + key_offset, 2);
-      if constexpr (surveys) {
-        survey_edges(hearing, scores.data(), left, n_fit, n, 1 + begin, judgement);
-      }
+      observer.add(scores.data(), n_fit, 2 * last_code + key_offset, 2);
+      if constexpr (Observer::surveys) observer.add_edges(scores.data(), left, n_fit, n, 1 + begin);
     }
     if (left.up_to < n) break;
   }
-  if constexpr (surveys) {
-    if (!judgement.any) survey_none(hearing, cells, n_edges, missing, judgement);
-  }
+  if constexpr (Observer::surveys) observer.end_edges(cells, n_edges, missing);
 }
 
-// Keys of edges are 2 * last code on the left, plus 1 with the missing rows on the left. The last
-// code ends at no edge: there only "missing against all others" is a candidate.
-template <class Sums, class Judgement>
-void judge_edges(const Hearing& hearing, const FeatureLayout& place, const Sums* cells,
-                 Judgement& judgement) {
+// The last code ends at no edge; there the only candidate is "missing against all others".
+template <class Sums>
+template <class Observer>
+void SplitEvaluator<Sums>::evaluate(const FeatureLayout& feature, const Sums* cells,
+                                    Observer& observer) const {
+  if (feature.categorical) return evaluate_categories(feature, cells, observer);
   const Totals missing(cells[missing_code]);
-  const std::uint32_t n_edges = place.n_codes - 2;
-  if constexpr (std::is_same_v<Judgement, Survey>) {
-    // A first missing row makes all candidates twice.
-    judgement.standing.first = missing.n == 0 ? 1 : 0;
-    judgement.standing.last = 0xffff;
-  }
+  const std::uint32_t n_edges = feature.n_codes - 2;
+  if constexpr (Observer::surveys) observer.begin_edges(missing);
   if (missing.n == 0) {
-    judge_edges_with(hearing, cells, n_edges, Totals{}, 0, judgement);
+    evaluate_edges(cells, n_edges, Totals{}, 0, observer);
   } else {
-    judge_edges_with(hearing, cells, n_edges + 1, Totals{}, 0, judgement);
-    judge_edges_with(hearing, cells, n_edges, missing, 1, judgement);
+    evaluate_edges(cells, n_edges + 1, Totals{}, 0, observer);
+    evaluate_edges(cells, n_edges, missing, 1, observer);
   }
 }
 
-template <class Sums, class Judgement>
-void judge_all(const GainParams& params, const FeatureLayout& place, const Totals& node,
-               const Sums* cells, Judgement& judgement) {
-  const Hearing hearing(params, node);
-  place.categorical ? judge_categories(hearing, place, cells, judgement)
-                    : judge_edges(hearing, place, cells, judgement);
-}
+// --- short features: one candidate at a time -----------------------------------------------------
 
+// Bundled and sparse features mostly have one or two candidates, for which setting up a stretch costs
+// more than evaluating them. Scores are the same bits.
 template <class Sums>
-Totals sum_of_codes(const Sums* cells, std::uint32_t first, std::uint32_t last) {
-  Totals sum;
-  for (std::uint32_t c = first; c <= last; ++c) sum += Totals(cells[c]);
-  return sum;
-}
-
-template <class Judge>
-Best judge_best(Standing* standing, Judge&& judge) {
-  if (standing == nullptr) {
-    Best best;
-    judge(best);
-    return best;
+void SplitEvaluator<Sums>::evaluate_few(const FeatureLayout& feature, const Sums* cells, Best& best,
+                                        GroupSurvey* survey) const {
+  const Code common = feature.common_code;
+  if (feature.categorical) {
+    for (std::uint32_t c = 0; c < feature.n_codes; ++c)
+      evaluate_candidate(feature, Totals(cells[c]), c, c == common, best, survey);
+    return;
   }
-  Survey survey;
-  judge(survey);
-  *standing = survey.standing;
-  return survey;
+  const auto each_edge = [&](std::uint32_t n_edges, const Totals& missing, std::uint32_t offset) {
+    Sums running(missing);
+    for (std::uint32_t code = 1; code <= n_edges; ++code) {
+      running += cells[code];
+      const bool common_left = common == missing_code ? offset == 1 : common <= code;
+      evaluate_candidate(feature, Totals(running), 2 * code + offset, common_left, best, survey);
+    }
+  };
+  const Totals missing(cells[missing_code]);
+  const std::uint32_t n_edges = feature.n_codes - 2;
+  each_edge(missing.n == 0 ? n_edges : n_edges + 1, Totals{}, 0);
+  if (missing.n != 0) each_edge(n_edges, missing, 1);
 }
 
 template <class Sums>
-BestSplit split_at_category(const GainParams& params, const FeatureLayout& place,
-                        const Totals& node, const Sums* cells, const Best& best) {
-  const auto code = static_cast<Code>(best.key);
-  return {
-      gain_from(best.score, scale_of(params, node)), {place.column, code, 0}, Totals(cells[code])};
+void SplitEvaluator<Sums>::evaluate_candidate(const FeatureLayout& feature, const Totals& left,
+                                              std::uint32_t key, bool common_left, Best& best,
+                                              GroupSurvey* survey) const {
+  const std::int64_t n_right = node_.n - left.n, n_less = std::min(left.n, n_right);
+  if (n_less < least_ && (survey == nullptr || n_less < least_ - GroupSurvey::rows_ahead)) return;
+  const double left_g = static_cast<double>(left.g) * scale_.gradient_unit;
+  const double left_h = static_cast<double>(left.h) * scale_.hessian_unit;
+  const double right_h = scale_.h - left_h, score = scale_.score(left_g, left_h);
+  const double least_hessian = scale_.least_hessian;
+  if (n_less >= least_ && std::min(left_h, right_h) >= least_hessian) {
+    if (score > best.score || (score == best.score && key < best.key))
+      best.score = score, best.key = key;
+    if (survey != nullptr)
+      GroupSurvey::note(survey->valid, feature.column, scale_, score,
+                        common_left ? left_h : right_h);
+  } else if (survey != nullptr) {
+    const bool waits = common_left ? n_right >= least_ && right_h >= least_hessian
+                                   : left.n >= least_ && left_h >= least_hessian;
+    if (waits)
+      GroupSurvey::note(survey->waiting, feature.column, scale_, score,
+                        common_left ? left_h : right_h);
+  }
+}
+
+// --- what callers ask ----------------------------------------------------------------------------
+
+template <class Sums>
+const Sums* SplitEvaluator<Sums>::all_cells(const FeatureLayout& feature,
+                                            const FeatureCells<Sums>& cells) {
+  if (cells.is_complete) return cells.sums;
+  scratch_.assign(feature.n_codes, Sums(Totals{}));
+  if (cells.is_sparse) {
+    for (std::size_t i = 0; i < cells.cells.size(); ++i)
+      scratch_[cells.cells[i] - feature.offset] = cells.sums[i];
+  } else {
+    std::copy_n(cells.sums, feature.n_codes, scratch_.data());
+  }
+  complete(feature, node_, scratch_.data());
+  return scratch_.data();
+}
+
+// Whether so few rows differ from the common code that no candidate is valid.
+template <class Sums>
+bool SplitEvaluator<Sums>::has_none(const FeatureLayout& feature, const Sums* cells) const {
+  return feature.counts_only_differing() &&
+         node_.n - Totals(cells[feature.common_code]).n < params_.min_samples_leaf;
 }
 
 template <class Sums>
-BestSplit split_at_edge(const GainParams& params, const FeatureLayout& place, const Totals& node,
-                    const Sums* cells, const Best& best) {
+BestSplit SplitEvaluator<Sums>::split_at(const FeatureLayout& feature, const Sums* cells,
+                                         const Best& best) const {
+  const double gain = scale_.gain(best.score);
+  if (feature.categorical) {
+    const auto code = static_cast<Code>(best.key);
+    return {gain, {feature.column, code, 0}, Totals(cells[code])};
+  }
   const auto code = static_cast<Code>(best.key / 2);
-  const Totals missing(cells[missing_code]), below = sum_of_codes(cells, 1, code);
-  const bool missing_left = missing.n != 0 ? best.key % 2 == 1 : 2 * below.n >= node.n;
-  const Split split = missing_left ? Split{place.column, 0, code}
-                                 : Split{place.column, 1, static_cast<Code>(code - 1)};
-  return {gain_from(best.score, scale_of(params, node)), split,
-          missing_left ? below + missing : below};
+  Totals below;
+  for (std::uint32_t c = 1; c <= code; ++c) below += Totals(cells[c]);
+  const Totals missing(cells[missing_code]);
+  const bool missing_left = missing.n != 0 ? best.key % 2 == 1 : 2 * below.n >= node_.n;
+  const Split split = missing_left ? Split{feature.column, 0, code}
+                                   : Split{feature.column, 1, static_cast<Code>(code - 1)};
+  return {gain, split, missing_left ? below + missing : below};
 }
 
 template <class Sums>
-BestSplit best_category(const GainParams& params, const FeatureLayout& place, const Totals& node,
-                    const Sums* cells, Standing* standing) {
-  const Best best = judge_best(standing, [&](auto& judgement) {
-    judge_categories(Hearing(params, node), place, cells, judgement);
-  });
-  return best.score == never ? BestSplit{} : split_at_category(params, place, node, cells, best);
+BestSplit SplitEvaluator<Sums>::best(const FeatureLayout& feature, const FeatureCells<Sums>& view,
+                                     FeatureSurvey* survey) {
+  const Sums* cells = all_cells(feature, view);
+  if (survey != nullptr) {
+    FeatureObserver observer(*this);
+    evaluate(feature, cells, observer);
+    *survey = observer.survey;
+    return observer.score == no_gain ? BestSplit{} : split_at(feature, cells, observer);
+  }
+  if (has_none(feature, cells)) return {};
+  Best best;
+  evaluate(feature, cells, best);
+  return best.score == no_gain ? BestSplit{} : split_at(feature, cells, best);
 }
 
 template <class Sums>
-BestSplit best_edge(const GainParams& params, const FeatureLayout& place, const Totals& node,
-                const Sums* cells, Standing* standing) {
-  const Best best = judge_best(standing, [&](auto& judgement) {
-    judge_edges(Hearing(params, node), place, cells, judgement);
-  });
-  return best.score == never ? BestSplit{} : split_at_edge(params, place, node, cells, best);
-}
-
-}  // namespace
-
-double gain_of(const GainParams& params, const Totals& node, const Totals& left) {
-  const Scale scale = scale_of(params, node);
-  double score = never;
-  judge_any(&left.g, &left.h, 1, scale, &score);
-  return score == never ? never : gain_from(score, scale);
+bool SplitEvaluator<Sums>::is_behind(const Best& found, const FeatureLayout& feature,
+                                     const BestSplit& best) const {
+  if (found.score == no_gain) return true;
+  const double gain = scale_.gain(found.score);
+  return gain < best.gain || (gain == best.gain && feature.column > best.split.feature);
 }
 
 template <class Sums>
-Margin margin_of(const FeatureLayout& place, const Split& split, const Sums* cells) {
+bool SplitEvaluator<Sums>::improve(const FeatureLayout& feature, const FeatureCells<Sums>& view,
+                                   BestSplit& best, GroupSurvey* survey) {
+  if (!feature.counts_only_differing()) {
+    const BestSplit found = this->best(feature, view);
+    if (found.better_than(best)) best = found;
+    return true;
+  }
+  if (view.is_sparse) {
+    Sums differing(Totals{});
+    for (std::size_t i = 0; i < view.cells.size(); ++i) differing += view.sums[i];
+    const Totals others(differing);
+    if (others.n < params_.min_samples_leaf) return false;
+    // Many features have one value besides the common one in a node, and so one candidate: it is
+    // evaluated without filling in all cells.
+    const Code common = feature.common_code;
+    const bool has_one = view.cells.size() == 1 && view.cells[0] != feature.offset + missing_code;
+    if (has_one && !feature.categorical && common != missing_code) {
+      const auto code = static_cast<Code>(view.cells[0] - feature.offset);
+      Best found;
+      evaluate_candidate(feature, code < common ? others : node_ - others,
+                         2u * std::min(code, common), common < code, found, survey);
+      if (is_behind(found, feature, best)) return true;
+    }
+  }
+  const Sums* cells = all_cells(feature, view);
+  if (has_none(feature, cells)) return false;
+  Best found;
+  evaluate_few(feature, cells, found, survey);
+  if (!is_behind(found, feature, best)) best = split_at(feature, cells, found);
+  return true;
+}
+
+template <class Sums>
+std::int64_t SplitEvaluator<Sums>::count_better(const FeatureLayout& feature,
+                                                const FeatureCells<Sums>& view, double gain) {
+  const Sums* cells = all_cells(feature, view);
+  if (has_none(feature, cells)) return 0;
+  CountBetter count{scale_, gain};
+  evaluate(feature, cells, count);
+  return count.n_better;
+}
+
+template <class Sums>
+double SplitEvaluator<Sums>::next_gain(const FeatureLayout& feature, const FeatureCells<Sums>& view,
+                                       double gain) {
+  NextGain found{scale_, gain};
+  evaluate(feature, all_cells(feature, view), found);
+  return found.next;
+}
+
+template <class Sums>
+Margin SplitEvaluator<Sums>::margin(const FeatureLayout& feature, const FeatureCells<Sums>& view,
+                                    const Split& split) {
+  const Sums* cells = all_cells(feature, view);
   const auto rows = [&](std::uint32_t code) { return Totals(cells[code]).n; };
-  if (place.categorical) return {rows(split.low), 0, 0};
+  if (feature.categorical) return {rows(split.low), 0, 0};
   Margin margin{std::numeric_limits<std::int64_t>::max()};
-  const auto see = [&](std::uint32_t code) {
+  const auto add = [&](std::uint32_t code) {
     if (rows(code) != 0) margin.rows = std::min(margin.rows, rows(code));
   };
   const std::uint32_t edge = std::uint32_t{split.low} + split.span;
   std::uint32_t below = edge, above = edge + 1;
   while (below > 0 && rows(below) == 0) --below;
-  while (above < place.n_codes && rows(above) == 0) ++above;
-  if (below > 0) see(below);
-  if (above < place.n_codes) see(above);
-  see(missing_code);
+  while (above < feature.n_codes && rows(above) == 0) ++above;
+  if (below > 0) add(below);
+  if (above < feature.n_codes) add(above);
+  add(missing_code);
   margin.below = static_cast<Code>(below);
   margin.above = static_cast<Code>(above);
   return margin;
 }
 
 template <class Sums>
-std::int64_t count_better(const GainParams& params, const FeatureLayout& place,
-                          const Totals& node, const Sums* cells, double gain) {
-  if (has_none(params, place, node, cells)) return 0;
-  CountBetter count{scale_of(params, node), gain};
-  judge_all(params, place, node, cells, count);
-  return count.n_better;
-}
-
-template <class Sums>
-double next_gain(const GainParams& params, const FeatureLayout& place, const Totals& node,
-                 const Sums* cells, double gain) {
-  NextGain found{scale_of(params, node), gain};
-  judge_all(params, place, node, cells, found);
-  return found.next;
-}
-
-template <class Sums>
-BestSplit best_split_of_feature(const GainParams& params, const FeatureLayout& place,
-                            const Totals& node, const Sums* cells, Standing* standing) {
-  if (standing == nullptr && has_none(params, place, node, cells)) return {};
-  return place.categorical ? best_category(params, place, node, cells, standing)
-                           : best_edge(params, place, node, cells, standing);
-}
-
-namespace {
-
-std::size_t group_of(double hessian) {
-  constexpr std::int64_t bias = 1023, lowest = -4;  // 2^lowest and less is the first group
-  const auto exponent =
-      static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(hessian) >> 52) - bias;
-  return static_cast<std::size_t>(
-      std::clamp<std::int64_t>(exponent - lowest, 0, Standings::n_groups - 1));
-}
-
-}  // namespace
-
-void Standings::add(const Standings& others) {
-  const auto add = [](Group& to, const Group& from) {
-    to.least_hessian = std::min(to.least_hessian, from.least_hessian);
-    if (from.gain > to.gain) {
-      to.next_gain = std::max(to.gain, from.next_gain);
-      to.gain = from.gain;
-      to.feature = from.feature;
-    } else {
-      to.next_gain = std::max(to.next_gain, from.gain);
-    }
-  };
-  for (std::size_t i = 0; i < n_groups; ++i) {
-    add(counting[i], others.counting[i]);
-    add(waiting[i], others.waiting[i]);
+std::int64_t SplitEvaluator<Sums>::rows_between(const FeatureLayout& feature,
+                                                const FeatureCells<Sums>& view, const Split& one,
+                                                const Split& other) {
+  const Sums* cells = all_cells(feature, view);
+  std::int64_t n = 0;
+  for (std::uint32_t c = 0; c < feature.n_codes; ++c) {
+    const auto code = static_cast<Code>(c);
+    if (one.goes_left(code) != other.goes_left(code)) n += Totals(cells[c]).n;
   }
+  return n;
 }
 
-template <class Sums>
-struct Search<Sums>::Found : Best {};
-
-template <class Sums>
-Search<Sums>::Search(const GainParams& params, const Totals& node, bool surveys)
-    : params_(params), node_(node), surveys_(surveys), scale_(scale_of(params, node)) {}
-
-template <class Sums>
-bool Search<Sums>::see(const FeatureLayout& place, const Sums* cells) {
-  if (!place.counts_only_differing()) {
-    const BestSplit split = best_split_of_feature(params_, place, node_, cells);
-    if (split.better_than(best_)) best_ = split;
-    return true;
-  }
-  if (has_none(params_, place, node_, cells)) return false;
-  Found found;
-  if (place.categorical) {
-    for (std::uint32_t c = 0; c < place.n_codes; ++c)
-      see_candidate(Totals(cells[c]), c, c == place.common_code, place, found);
-  } else {
-    const Totals missing(cells[missing_code]);
-    const std::uint32_t n_edges = place.n_codes - 2;
-    see_edges(cells, missing.n == 0 ? n_edges : n_edges + 1, Totals{}, 0, place, found);
-    if (missing.n != 0) see_edges(cells, n_edges, missing, 1, place, found);
-  }
-  if (is_behind(found, place)) return true;
-  best_ = place.categorical ? split_at_category(params_, place, node_, cells, found)
-                            : split_at_edge(params_, place, node_, cells, found);
-  return true;
-}
-
-template <class Sums>
-bool Search<Sums>::is_behind(const Found& found, const FeatureLayout& place) const {
-  if (found.score == never) return true;
-  const double gain = gain_from(found.score, scale_);
-  return gain < best_.gain || (gain == best_.gain && place.column > best_.split.feature);
-}
-
-template <class Sums>
-bool Search<Sums>::see_sparse(const FeatureLayout& place, std::span<const std::uint32_t> cells,
-                              const Sums* sums) {
-  Sums differing(Totals{});
-  for (std::size_t i = 0; i < cells.size(); ++i) differing += sums[i];
-  const Totals others(differing);
-  if (others.n < params_.min_samples_leaf) return false;
-  // Of many a feature the rows have one other value: there is one way to part them.
-  const Code common = place.common_code;
-  const bool has_one = cells.size() == 1 && cells[0] != place.offset + missing_code;
-  if (has_one && !place.categorical && common != missing_code) {
-    const auto code = static_cast<Code>(cells[0] - place.offset);
-    Found found;
-    see_candidate(code < common ? others : node_ - others, 2u * std::min(code, common),
-                  common < code, place, found);
-    if (is_behind(found, place)) return true;
-  }
-  scratch_.assign(place.n_codes, Sums(Totals{}));
-  for (std::size_t i = 0; i < cells.size(); ++i) scratch_[cells[i] - place.offset] = sums[i];
-  complete(place, node_, scratch_.data());
-  return see(place, scratch_.data());
-}
-
-template <class Sums>
-void Search<Sums>::see_edges(const Sums* cells, std::uint32_t n_edges, const Totals& missing,
-                             std::uint32_t offset, const FeatureLayout& place, Found& found) {
-  const Code common = place.common_code;
-  Sums running(missing);
-  for (std::uint32_t code = 1; code <= n_edges; ++code) {
-    running += cells[code];
-    see_candidate(Totals(running), 2 * code + offset,
-                  common == missing_code ? offset == 1 : common <= code, place, found);
-  }
-}
-
-template <class Sums>
-void Search<Sums>::see_candidate(const Totals& left, std::uint32_t key, bool common_left,
-                                 const FeatureLayout& place, Found& found) {
-  const std::int64_t least = params_.min_samples_leaf;
-  const std::int64_t n_right = node_.n - left.n, n_less = std::min(left.n, n_right);
-  if (n_less < least && (!surveys_ || n_less < least - Standings::rows_ahead)) return;
-  const double gl = static_cast<double>(left.g) * scale_.gradient_unit;
-  const double hl = static_cast<double>(left.h) * scale_.hessian_unit;
-  const double gr = scale_.g - gl, hr = scale_.h - hl;
-  const double score = gl * gl / (hl + scale_.l2) + gr * gr / (hr + scale_.l2);
-  if (n_less >= least && std::min(hl, hr) >= scale_.least_hessian) {
-    if (score > found.score || (score == found.score && key < found.key))
-      found.score = score, found.key = key;
-    if (surveys_) note(standings_.counting, place.column, score, common_left ? hl : hr);
-  } else if (surveys_) {
-    const bool waits = common_left ? n_right >= least && hr >= scale_.least_hessian
-                                   : left.n >= least && hl >= scale_.least_hessian;
-    if (waits) note(standings_.waiting, place.column, score, common_left ? hl : hr);
-  }
-}
-
-template <class Sums>
-void Search<Sums>::note(std::array<Standings::Group, Standings::n_groups>& groups,
-                        std::uint32_t feature, double score, double hessian) const {
-  const bool any = hessian > 0;
-  Standings::Group& group = groups[any ? group_of(hessian) : 0];
-  const double gain = any ? gain_from(score, scale_) : std::numeric_limits<double>::infinity();
-  group.least_hessian = std::min(group.least_hessian, std::max(hessian, 0.0));
-  if (group.feature == feature && group.gain != never) {
-    group.gain = std::max(group.gain, gain);
-  } else if (gain > group.gain) {
-    group.next_gain = group.gain;
-    group.gain = gain;
-    group.feature = feature;
-  } else {
-    group.next_gain = std::max(group.next_gain, gain);
-  }
-}
-
-template class Search<PackedSums>;
-template class Search<WideSums>;
-template Margin margin_of(const FeatureLayout&, const Split&, const PackedSums*);
-template Margin margin_of(const FeatureLayout&, const Split&, const WideSums*);
-template std::int64_t count_better(const GainParams&, const FeatureLayout&, const Totals&,
-                                   const PackedSums*, double);
-template std::int64_t count_better(const GainParams&, const FeatureLayout&, const Totals&,
-                                   const WideSums*, double);
-template double next_gain(const GainParams&, const FeatureLayout&, const Totals&,
-                          const WideSums*, double);
-template BestSplit best_split_of_feature(const GainParams&, const FeatureLayout&, const Totals&,
-                                     const PackedSums*, Standing*);
-template BestSplit best_split_of_feature(const GainParams&, const FeatureLayout&, const Totals&,
-                                     const WideSums*, Standing*);
+template class SplitEvaluator<PackedSums>;
+template class SplitEvaluator<WideSums>;
 
 }  // namespace graftboost

@@ -1,152 +1,85 @@
-// The best candidate of a node.
+// The gains of a node's candidates, feature by feature.
 #pragma once
 
-#include <array>
-#include <limits>
 #include <span>
 #include <vector>
 
-#include "model/loss.hpp"
-#include "data/row_table.hpp"
-#include "core/rounding.hpp"
-#include "core/types.hpp"
 #include "core/sums.hpp"
+#include "data/code_layout.hpp"
+#include "train/gain.hpp"
+#include "train/split_survey.hpp"
 
 namespace graftboost {
 
-// A candidate and what it is worth (the paper's Eq. 5). The default is "there is none".
-struct BestSplit {
-  double gain = -std::numeric_limits<double>::infinity();
-  Split split;
-  Totals left;  // sums of the rows that go left
-
-  bool exists() const { return gain > least_gain; }
-  // Among equals the first feature wins, so that threads may share out the features.
-  bool better_than(const BestSplit& other) const {
-    return gain > other.gain || (gain == other.gain && split.feature < other.split.feature);
-  }
-};
-
-struct GainParams {
-  double gradient_unit = 1;
-  double hessian_unit = 1;
-  double l2 = 0;
-  double least_hessian = 0;
-  std::int64_t min_samples_leaf = 1;
-  std::int64_t largest_contribution = 1;  // no row adds more to a sum of g or of h
-};
-
-// What else the judging of a feature's candidates tells: how firmly the outcome stands when rows change.
-struct Standing {
-  double least_hessian = std::numeric_limits<double>::infinity();  // of a side of those that count
-  // A row that comes with a code from first to last makes no other candidate count. Of other rows it
-  // takes so many, or so much hessian, to make one count that does not.
-  Code first = 0xffff, last = 0;
-  std::int64_t rows_short = std::numeric_limits<std::int64_t>::max();
-  double hessian_short = std::numeric_limits<double>::infinity();
-};
-
-// The same for the candidates of many bundled and sparse features together. Most of them a row that comes
-// or goes does not have: it is on the side of their common code, which is the one that matters. So they
-// are in groups by how much hessian that side has. Candidates that do not count because that side has too
-// little wait for rows to come, whatever these have. Others can come to count only when a row comes that
-// has the feature.
-struct Standings {
-  static constexpr std::size_t n_groups = 16;
-  static constexpr std::int64_t rows_ahead = 8;  // those that lack more are not among the waiting
-  struct Group {
-    double gain = -std::numeric_limits<double>::infinity();
-    std::uint32_t feature = 0;  // whose candidate that is, and the best of the others
-    double next_gain = -std::numeric_limits<double>::infinity();
-    double least_hessian = std::numeric_limits<double>::infinity();  // of the common code's side
-  };
-  std::array<Group, n_groups> counting, waiting;
-
-  void add(const Standings& others);
-};
-
-// The rows next to a split: another candidate of its feature sends at least so many to the other side,
-// unless a row comes with a code between `below` and `above`.
-struct Margin {
-  std::int64_t rows = 1;
-  Code below = 0, above = 0xffff;
-};
+// The cells of one feature in the histogram of a node, dense or sparse. Borrowed.
 template <class Sums>
-Margin margin_of(const FeatureLayout& place, const Split& split, const Sums* cells);
+struct FeatureCells {
+  const Sums* sums = nullptr;            // one per code, or one per element of `cells`
+  std::span<const std::uint32_t> cells;  // the cells of the layout that are present, ascending
+  bool is_sparse = false;                // only `cells` are present; all others are 0
+  bool is_complete = true;               // the cell of the common code is filled in
+};
 
-// The gain of a candidate with these rows on its left; minus infinity if a side has too little
-// hessian.
-double gain_of(const GainParams& params, const Totals& node, const Totals& left);
-
-// How many candidates of a feature have a larger gain than this.
-template <class Sums>
-std::int64_t count_better(const GainParams& params, const FeatureLayout& place,
-                          const Totals& node, const Sums* cells, double gain);
-
-// The largest gain of a feature's candidates that is not this one; minus infinity if there is none.
-template <class Sums>
-double next_gain(const GainParams& params, const FeatureLayout& place, const Totals& node,
-                 const Sums* cells, double gain);
-
-// Whether so few rows of the node differ from the feature's common code that none of its candidates
-// counts. Says no where that takes looking at them.
-template <class Sums>
-bool has_none(const GainParams& params, const FeatureLayout& place, const Totals& node,
-              const Sums* cells) {
-  return place.counts_only_differing() &&
-         node.n - Totals(cells[place.common_code]).n < params.min_samples_leaf;
-}
-
-// The best candidate of one feature, among those that leave `min_samples_leaf` rows and
-// `least_hessian` on either side. `cells` are the feature's own, all of them.
+// Evaluates the candidates of one node: those that leave `min_samples_leaf` rows and `least_hessian` in
+// both children. Training, checks and inspection all use it, for dense and sparse features alike.
 //
-// Numeric: each edge, with the missing rows on the right and on the left; and the missing rows alone
-// against all others. Where a node has no missing rows, later ones go with the larger side.
-// Categorical: each category, "missing" and "unseen" included, against all others.
+// Numeric features: each edge, with the missing rows on the right and on the left, and the missing rows
+// against all others. If a node has no missing rows, later ones go with the larger child. Categorical
+// features: each category, "missing" and "unseen" included, against all others.
 template <class Sums>
-BestSplit best_split_of_feature(const GainParams& params, const FeatureLayout& place,
-                            const Totals& node, const Sums* cells, Standing* standing = nullptr);
-
-// What the judging of a candidate needs besides its left sums.
-struct Scale {
-  double gradient_unit, hessian_unit, l2, least_hessian;
-  double g, h;  // of the node
-};
-
-// The best candidate of a node, feature after feature: for many bundled and sparse features with few
-// candidates each, whose standings it can tell.
-template <class Sums>
-class Search {
+class SplitEvaluator {
  public:
-  Search(const GainParams& params, const Totals& node, bool surveys);
+  SplitEvaluator(const GainParams& params, const Totals& node);
 
-  // Looks at a feature, whose cells these are. False if too few of the node's rows have it
-  // for a split: then it need not be looked at below the node either.
-  bool see(const FeatureLayout& place, const Sums* cells);
+  // The best candidate of a feature.
+  BestSplit best(const FeatureLayout& feature, const FeatureCells<Sums>& cells,
+                 FeatureSurvey* survey = nullptr);
 
-  // The same if all that is there of a sparse feature's cells are these: `sums` in `cells` of the layout.
-  bool see_sparse(const FeatureLayout& place, std::span<const std::uint32_t> cells,
-                  const Sums* sums);
+  // Replaces `best` if the feature has a better candidate. For many features with few candidates each.
+  // False if fewer than min_samples_leaf rows differ from the common code: then no node below can be
+  // split by the feature either.
+  bool improve(const FeatureLayout& feature, const FeatureCells<Sums>& cells, BestSplit& best,
+               GroupSurvey* survey = nullptr);
 
-  const BestSplit& best() const { return best_; }
-  const Standings& standings() const { return standings_; }
+  // How many candidates of a feature have a larger gain.
+  std::int64_t count_better(const FeatureLayout& feature, const FeatureCells<Sums>& cells,
+                            double gain);
+  // The largest other gain of a feature's candidates; no_gain if there is none.
+  double next_gain(const FeatureLayout& feature, const FeatureCells<Sums>& cells, double gain);
+
+  Margin margin(const FeatureLayout& feature, const FeatureCells<Sums>& cells, const Split& split);
+  // Rows of the node that two splits by the same feature send to different children.
+  std::int64_t rows_between(const FeatureLayout& feature, const FeatureCells<Sums>& cells,
+                            const Split& one, const Split& other);
 
  private:
-  struct Found;
-  bool is_behind(const Found& found, const FeatureLayout& place) const;
-  void see_edges(const Sums* cells, std::uint32_t n_edges, const Totals& missing,
-                 std::uint32_t offset, const FeatureLayout& place, Found& found);
-  void see_candidate(const Totals& left, std::uint32_t key, bool common_left,
-                     const FeatureLayout& place, Found& found);
-  void note(std::array<Standings::Group, Standings::n_groups>& groups, std::uint32_t feature,
-            double score, double hessian) const;
+  struct Best;
+  struct FeatureObserver;
+  struct CountBetter;
+  struct NextGain;
+
+  const Sums* all_cells(const FeatureLayout& feature, const FeatureCells<Sums>& cells);
+  bool has_none(const FeatureLayout& feature, const Sums* cells) const;
+  template <class Observer>
+  void evaluate(const FeatureLayout& feature, const Sums* cells, Observer& observer) const;
+  template <class Observer>
+  void evaluate_categories(const FeatureLayout& feature, const Sums* cells,
+                           Observer& observer) const;
+  template <class Observer>
+  void evaluate_edges(const Sums* cells, std::uint32_t n_edges, const Totals& missing,
+                      std::uint32_t key_offset, Observer& observer) const;
+  void evaluate_few(const FeatureLayout& feature, const Sums* cells, Best& best,
+                    GroupSurvey* survey) const;
+  void evaluate_candidate(const FeatureLayout& feature, const Totals& left, std::uint32_t key,
+                          bool common_left, Best& best, GroupSurvey* survey) const;
+  BestSplit split_at(const FeatureLayout& feature, const Sums* cells, const Best& best) const;
+  bool is_behind(const Best& found, const FeatureLayout& feature, const BestSplit& best) const;
 
   const GainParams& params_;
   Totals node_;
-  bool surveys_;
-  Scale scale_;
-  BestSplit best_;
-  Standings standings_;
+  NodeScale scale_;
+  std::int64_t least_, most_;  // rows on the left of a valid candidate
+  bool is_shiftable_;          // all sums are small enough for shifted_to_double
   std::vector<Sums> scratch_;
 };
 

@@ -1,97 +1,74 @@
-// Best-first growth of one tree.
+// Best-first growth of one tree, from the histograms of its nodes.
 #pragma once
 
 #include <functional>
-#include <span>
+#include <utility>
 #include <vector>
 
-#include "train/histogram.hpp"
-#include "train/split_evaluation.hpp"
+#include "model/loss.hpp"
+#include "model/node_histogram.hpp"
 #include "model/tree.hpp"
 #include "train/active_cells.hpp"
+#include "train/growing_rows.hpp"
+#include "train/split_evaluation.hpp"
+#include "update/gain_bounds.hpp"
 
 namespace graftboost {
 
 struct GrowingParams {
-  int max_leaf_nodes = 31;
   GainParams gain;
   double learning_rate = 0.1;
-  bool keep_sums = true;
+  bool keep_histograms = true;
 };
 
-// Grows trees one after the other; owns the scratch that they share. Not for two threads at once.
+// The node side of growing. It asks the row side for the histogram of the root and, after each split, of
+// the smaller child; the larger child's is the difference to the parent's. Grows one tree after the
+// other and owns the memory that they share. Not for two threads at once.
 template <class Sums>
-class Grower {
+class TreeGrower {
  public:
-  Grower(const RowTable& rows, const Loss& loss, const GrowingParams& params, const WorkingCells& cells,
-         int n_threads);
+  TreeGrower(const ActiveCells& cells, const Loss& loss, const GrowingParams& params,
+             int n_threads);
 
-  // The slots to grow from are written here first, then grow() arranges them by leaf.
-  Slot* start(std::size_t n_slots);
-  Tree grow(const Contributions& contributions, int max_leaf_nodes);
+  // Grows a tree from the rows that `rows` was started with, which are arranged by leaf afterwards.
+  Tree grow(GrowingRows<Sums>& rows, int max_leaf_nodes);
 
-  // After grow(): the slots that reached a node, and the sums to keep, one per node.
-  std::span<const Slot> slots_of(NodeIndex node) const {
-    const Growth& growth = growths_[static_cast<std::size_t>(node)];
-    return {slots_.data() + growth.begin, growth.end - growth.begin};
-  }
-  KeptSums<Sums> take_kept_sums();
-  std::vector<Watch> take_watches();
+  // After grow(): the histograms to cache, and the gain bounds, one per node.
+  TreeHistograms<Sums> take_histograms();
+  std::vector<GainBounds> take_bounds();
 
  private:
-  // What is known of a node while its tree grows: slots [begin, end) reach it.
   static std::size_t at(NodeIndex i) { return static_cast<std::size_t>(i); }
+  // What is known about a node while its tree grows.
   struct Growth {
-    std::size_t begin = 0, end = 0;
     Histogram<Sums> histogram;
-    NodeSums<Sums> kept;  // if the histogram's memory went on to a child
-    std::vector<std::uint32_t>
-        present;  // if searched together: places that may split below the node
-    Watch watch;
-    Totals left;        // sums left of the best split
-    bool keep = false;  // the sums stay with the tree
-
-    std::size_t size() const { return end - begin; }
+    NodeHistogram<Sums> kept;               // if the histogram's memory was passed on to a child
+    std::vector<std::uint32_t> splittable;  // grouped features that nodes below may be split by
+    GainBounds bounds;
+    Totals left;        // sums on the left of the best split
+    bool keep = false;  // the histogram is cached with the tree
   };
 
   Histogram<Sums> new_histogram();
-  void count_root(const Contributions& contributions);
-  void count(const Contributions& contributions, Growth& growth,
-             const std::function<void()>& meanwhile = {});
-  std::size_t partition(std::size_t begin, std::size_t end, const Split& split);
-  std::size_t partition_slots(std::size_t begin, std::size_t end, const Split& split);
-  std::size_t partition_block(const Split& split, std::size_t begin, std::size_t end, Slot* lefts,
-                              Slot* rights) const;
-  void split_leaf(Tree& tree, NodeIndex parent, const Contributions& contributions);
-  void find_best(Tree& tree, NodeIndex smaller, NodeIndex larger, const Sums* parent_sums);
-  void search_each(Tree& tree, NodeIndex smaller, NodeIndex larger, const Sums* parent_sums);
-  void search_together(Tree& tree, NodeIndex smaller, NodeIndex larger, const Sums* parent_sums);
-  void take_smaller(std::uint32_t number, const Sums* parent_sums, const Sums* small_sums,
-                    Sums* large_sums) const;
+  void split_leaf(Tree& tree, NodeIndex parent, GrowingRows<Sums>& rows);
+  void evaluate(Tree& tree, NodeIndex smaller, NodeIndex larger, const Sums* parent);
+  void evaluate_each(Tree& tree, NodeIndex smaller, NodeIndex larger, const Sums* parent);
+  void evaluate_grouped(Tree& tree, NodeIndex smaller, NodeIndex larger, const Sums* parent);
+  void subtract(std::uint32_t number, const Sums* parent, const Sums* smaller, Sums* larger) const;
   void settle(Tree& tree, NodeIndex i, const std::vector<BestSplit>& found);
-  Totals total_at_root(const Contributions& contributions) const;
-  bool may_split(const Node& node) const;
+  Totals total_at_root(const GrowingRows<Sums>& rows) const;
+  bool may_split(const Node& node) const { return params_.gain.may_split(node.sums); }
+  const CodeLayout& layout() const { return cells_.layout(); }
 
-  const RowTable& rows_;
+  const ActiveCells& cells_;
   const Loss& loss_;
-  const WorkingCells& cells_;
   GrowingParams params_;
   int max_leaf_nodes_ = 0;  // of the tree that is growing
   int n_threads_;
-  double cells_per_row_;
-  // Shares of the split search: ranges of layout.by_offset().
-  std::vector<std::pair<std::size_t, std::size_t>> feature_groups_;
-
-  Array<Slot> slots_, left_scratch_, right_scratch_;
-  std::size_t n_slots_ = 0;
+  // Shares of the evaluation: ranges of layout.by_offset().
+  std::vector<std::pair<std::size_t, std::size_t>> feature_shares_;
   std::vector<Growth> growths_;
-  // What cells_ lists of the feature by which rows are sent on: its codes, off by one, so that 0 is
-  // where it lists nothing.
-  Array<Code> codes_;
-  bool marked_ = false;  // whether it lists anything
   std::vector<Histogram<Sums>> spare_;
-  std::vector<Histogram<Sums>> partial_;  // counts of single threads
-  Array<Sums> of_rows_;                   // what each row adds to the tree that is growing
 };
 
 }  // namespace graftboost

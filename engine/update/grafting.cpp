@@ -9,11 +9,11 @@ namespace {
 template <class Sums>
 class Joiner {
  public:
-  Joiner(Tree& tree, KeptSums<Sums>& kept, std::vector<Watch>& watches,
+  Joiner(Tree& tree, TreeHistograms<Sums>& histograms, std::vector<GainBounds>& bounds,
          std::vector<Graft<Sums>>& grafts)
       : tree_(tree),
-        kept_(kept),
-        watches_(watches),
+        histograms_(histograms),
+        bounds_(bounds),
         grafts_(grafts),
         graft_of_(tree.nodes.size(), nullptr) {
     for (auto& g : grafts_) graft_of_[static_cast<std::size_t>(g.node)] = &g;
@@ -23,17 +23,17 @@ class Joiner {
     copy_old(0, no_node);
     joined_.index_leaves();
     tree_ = std::move(joined_);
-    kept_.swap(joined_kept_);
-    watches_.swap(joined_watches_);
-    return {std::move(joined_kept_), std::move(joined_watches_)};
+    histograms_.swap(joined_histograms_);
+    bounds_.swap(joined_bounds_);
+    return {std::move(joined_histograms_), std::move(joined_bounds_)};
   }
 
  private:
-  NodeIndex append(Node node, NodeSums<Sums>& sums, Watch& watch, NodeIndex parent) {
+  NodeIndex append(Node node, NodeHistogram<Sums>& sums, GainBounds& bound, NodeIndex parent) {
     node.parent = parent;
     joined_.nodes.push_back(node);
-    joined_kept_.push_back(std::move(sums));
-    joined_watches_.push_back(std::move(watch));
+    joined_histograms_.push_back(std::move(sums));
+    joined_bounds_.push_back(std::move(bound));
     return static_cast<NodeIndex>(joined_.nodes.size()) - 1;
   }
 
@@ -42,7 +42,7 @@ class Joiner {
     const Node node = tree_.nodes[from];
     Graft<Sums>* g = graft_of_[from];
     if (g == nullptr) {
-      const NodeIndex to = append(node, kept_[from], watches_[from], parent);
+      const NodeIndex to = append(node, histograms_[from], bounds_[from], parent);
       if (node.is_leaf()) return to;
       const NodeIndex left = copy_old(node.left, to);
       return link(to, left, copy_old(node.right, to));
@@ -51,11 +51,11 @@ class Joiner {
       Node leaf = node;
       leaf.left = leaf.right = no_node;
       leaf.leaf = g->leaf_ids[0];
-      return append(leaf, kept_[from], watches_[from], parent);
+      return append(leaf, histograms_[from], bounds_[from], parent);
     }
     // Whether a node's sums are kept or follow from its sibling's does not change with a graft.
-    const bool keeps = i == 0 || kept_[from].kept;
-    if (!keeps) g->kept[0] = {};
+    const bool keeps = i == 0 || histograms_[from].cached;
+    if (!keeps) g->histograms[0] = {};
     return copy_new(*g, 0, parent);
   }
 
@@ -63,7 +63,7 @@ class Joiner {
     const auto from = static_cast<std::size_t>(i);
     Node node = g.subtree.nodes[from];
     if (node.is_leaf()) node.leaf = g.leaf_ids[static_cast<std::size_t>(node.leaf)];
-    const NodeIndex to = append(node, g.kept[from], g.watches[from], parent);
+    const NodeIndex to = append(node, g.histograms[from], g.bounds[from], parent);
     if (node.is_leaf()) return to;
     const NodeIndex left = copy_new(g, node.left, to);
     return link(to, left, copy_new(g, node.right, to));
@@ -76,26 +76,26 @@ class Joiner {
   }
 
   Tree& tree_;
-  KeptSums<Sums>& kept_;
-  std::vector<Watch>& watches_;
+  TreeHistograms<Sums>& histograms_;
+  std::vector<GainBounds>& bounds_;
   std::vector<Graft<Sums>>& grafts_;
   std::vector<Graft<Sums>*> graft_of_;
   Tree joined_;
-  KeptSums<Sums> joined_kept_;
-  std::vector<Watch> joined_watches_;
+  TreeHistograms<Sums> joined_histograms_;
+  std::vector<GainBounds> joined_bounds_;
 };
 
 }  // namespace
 
 template <class Sums>
-Replaced<Sums> graft(Tree& tree, KeptSums<Sums>& kept, std::vector<Watch>& watches,
+Replaced<Sums> graft(Tree& tree, TreeHistograms<Sums>& histograms, std::vector<GainBounds>& bounds,
                      std::vector<Graft<Sums>> grafts) {
-  return Joiner<Sums>(tree, kept, watches, grafts).join();
+  return Joiner<Sums>(tree, histograms, bounds, grafts).join();
 }
 
-template Replaced<PackedSums> graft(Tree&, KeptSums<PackedSums>&, std::vector<Watch>&,
+template Replaced<PackedSums> graft(Tree&, TreeHistograms<PackedSums>&, std::vector<GainBounds>&,
                                     std::vector<Graft<PackedSums>>);
-template Replaced<WideSums> graft(Tree&, KeptSums<WideSums>&, std::vector<Watch>&,
+template Replaced<WideSums> graft(Tree&, TreeHistograms<WideSums>&, std::vector<GainBounds>&,
                                   std::vector<Graft<WideSums>>);
 
 }  // namespace graftboost

@@ -1,12 +1,12 @@
-// Leaf values as the present structure gives them on the present rows.
+// Leaf values recomputed on the present rows, with the structure kept.
 #pragma once
 
-#include "model/model.hpp"
+#include "model/model_state.hpp"
 
 namespace graftboost {
 
-// Every row records its gradients afresh, and the leaves get the sums and values of these. The
-// structure stays. The candidates' sums go: the next update that touches a tree counts them again.
-void refresh(Forest& forest, int n_threads);
+// Every row records its gradients afresh, and nodes get the sums and values that follow. The structure
+// stays. Histograms are dropped; the next update that needs them counts them again.
+void refresh(ModelState& model, int n_threads);
 
 }  // namespace graftboost

@@ -1,47 +1,58 @@
-// How long something takes, as a count of what it does: the same on every machine and in every run, so
-// that a decision built on it is too. The unit is about a nanosecond.
+// What updates cost, counted in operations: the same on every machine and in every run, so decisions
+// based on it are, too. The unit is about a nanosecond; `python -m benchmarks update-cost` measures the
+// constants on a machine.
 #pragma once
 
-#include <algorithm>
-
-#include "data/row_table.hpp"
 #include "model/tree.hpp"
 
 namespace graftboost {
 
-namespace work_of {
-inline constexpr double counted_cell = 0.8;    // a row's cell goes into a histogram
-inline constexpr double booked_cell = 1.7;     // the same for a row on its own
-inline constexpr double booked_row = 80;       // and what that takes besides
-inline constexpr double judged_cell = 2;       // made from parent and sibling, added up, judged
-inline constexpr double checked_node = 200;    // besides the judging
-inline constexpr double partitioned_row = 4;   // goes left or right
-inline constexpr double recorded_row = 15;     // gets a gradient, is placed in a leaf
-inline constexpr double gathered_value = 0.7;  // a leaf's value goes into a row's score
-inline constexpr double looked_up_row = 0.3;   // is found to be in a node or not
-inline constexpr double sided_row = 3;         // is found to be on one side of two tests or not
-inline constexpr double mending = 1.3;         // pieces of trees, with less for threads to share
-}  // namespace work_of
+namespace cost {
+inline constexpr double counted_cell = 0.8;  // a row's cell is added to a histogram
+inline constexpr double booked_cell = 1.7;   // the same for a single row
+inline constexpr double booked_row = 80;     // what booking a row takes besides
+inline constexpr double evaluated_cell =
+    2;  // obtained from parent and sibling, added up, evaluated
+inline constexpr double checked_node = 200;    // besides the evaluation
+inline constexpr double partitioned_row = 4;   // sent left or right
+inline constexpr double recorded_row = 15;     // gets a gradient and is placed in a leaf
+inline constexpr double gathered_value = 0.7;  // a leaf's value is added to a row's score
+inline constexpr double looked_up_row = 0.3;   // found to be in a node or not
+inline constexpr double compared_row = 3;      // found to be moved by a shifted split or not
+inline constexpr double regrowing = 1.3;       // parts of trees leave less for threads to share
 
-// To grow a tree, or part of one, of this shape: of every two children the smaller is counted.
-inline double work_to_grow(const Tree& tree, NodeIndex top, const RowTable& rows) {
-  const auto node = [&](NodeIndex i) -> const Node& {
-    return tree.nodes[static_cast<std::size_t>(i)];
-  };
-  const double row = work_of::counted_cell * rows.cells_per_row();
-  const double search = work_of::judged_cell * static_cast<double>(rows.layout.histogram_size());
-  const auto n_rows = [&](NodeIndex i) { return static_cast<double>(node(i).sums.n); };
-  double work = n_rows(top) * (row + work_of::recorded_row) + search;
-  const auto add = [&](auto&& self, NodeIndex i) -> void {
-    if (node(i).is_leaf()) return;
-    const NodeIndex left = node(i).left, right = node(i).right;
-    work += n_rows(i) * work_of::partitioned_row + std::min(n_rows(left), n_rows(right)) * row +
-            2 * search;
-    self(self, left);
-    self(self, right);
-  };
-  add(add, top);
-  return work;
-}
+// Updates that change more than one row in so many refit: booking alone costs as much as counting anew.
+inline constexpr double largest_change = 4;
+// Some trees are checked first to estimate the cost of all: one in so many, but at least so many.
+inline constexpr std::size_t trees_per_sample = 6, fewest_sampled = 6;
+// The more rows change, the likelier a refit and the more expensive the sample: half as many trees are
+// sampled from one changed row in so many on, and so on.
+inline constexpr std::size_t rows_per_sample = 40;
+// An update that is likely to take more than this share of a refit's work becomes a refit: as a whole,
+// or, once all trees are checked, for what is left to regrow.
+inline constexpr double most_work = 0.65, most_to_regrow = 0.9;
+// It does so at once if the first few trees are far beyond.
+inline constexpr double far_too_much_work = 1.2;
+inline constexpr std::size_t fewest_checked_first = 2;
+// The first trees, which are the sample when rows are added, have about half as much to regrow as all.
+inline constexpr double first_trees = 2;
+// Moving a row costs as much as regrowing so many. If more than one row in so many would move, regrowing
+// the node is cheaper.
+inline constexpr std::int64_t rows_per_move = 5, largest_shift = 4;
+}  // namespace cost
+
+// What a row and a histogram of the model cost.
+struct ModelCost {
+  double row;        // adding a row to a histogram
+  double histogram;  // evaluating a histogram
+
+  ModelCost(double cells_per_row, std::size_t histogram_size)
+      : row(cost::counted_cell * cells_per_row),
+        histogram(cost::evaluated_cell * static_cast<double>(histogram_size)) {}
+
+  // Growing a tree, or the part below a node, of this shape: of every two children the smaller one is
+  // counted.
+  double of_growing(const Tree& tree, NodeIndex top) const;
+};
 
 }  // namespace graftboost

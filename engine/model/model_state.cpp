@@ -1,0 +1,58 @@
+#include "model/model_state.hpp"
+
+#include <algorithm>
+
+namespace graftboost {
+
+GainParams ModelState::gain_params() const {
+  std::int64_t largest_weight = 1;
+  if (loss.weighted) {
+    largest_weight = 0;
+    for (const RowShard& shard : shards)
+      for (const Weight weight : shard.rows.weight)
+        largest_weight = std::max<std::int64_t>(largest_weight, weight);
+  }
+  return {loss.gradient_unit(),
+          loss.hessian_unit(),
+          l2(),
+          loss.least_hessian,
+          params.min_samples_leaf,
+          loss.largest_gradient() * std::max<std::int64_t>(largest_weight, 1)};
+}
+
+void ModelState::set_layout(const CodeLayout& layout) {
+  for (RowShard& shard : shards) shard.rows.layout = layout;
+}
+
+void ModelState::set_scales() {
+  if (loss.kind == LossKind::squared) {
+    double least = std::numeric_limits<double>::infinity(), most = -least;
+    for (const RowShard& shard : shards) {
+      for (const double y : shard.rows.raw_target)
+        least = std::min(least, y), most = std::max(most, y);
+    }
+    // If the range is too small for a scale of its own, the present scale stays.
+    loss.set_scale(least, most);
+  }
+  std::vector<std::span<const double>> weights;
+  for (const RowShard& shard : shards) {
+    const Array<double>& raw = shard.rows.raw_weight;
+    if (!raw.empty()) weights.emplace_back(raw.data(), raw.size());
+  }
+  if (!weights.empty()) loss.set_weight_scale(weights);
+}
+
+void ModelState::put_on_grids() {
+  target_sums = TargetSums(loss.n_classes);
+  for (RowShard& shard : shards) {
+    shard.put_on_grids(loss, 0);
+    add_targets(shard, 0);
+  }
+}
+
+void ModelState::add_targets(const RowShard& shard, std::size_t first) {
+  for (std::size_t r = first; r < shard.size(); ++r)
+    target_sums.add(shard.rows.target[r], shard.weight_of(static_cast<Slot>(r)));
+}
+
+}  // namespace graftboost

@@ -1,0 +1,29 @@
+// The parameters of training that a model keeps for its whole life.
+#pragma once
+
+#include <cstdint>
+
+#include "core/hashing.hpp"
+#include "core/types.hpp"
+
+namespace graftboost {
+
+struct TrainingParams {
+  int n_estimators = 100;
+  double learning_rate = 0.1;
+  int max_leaf_nodes = 31;
+  int min_samples_leaf = 20;
+  double l2_regularization = 0;
+  double subsample = 1;
+  std::uint64_t seed = 0;
+  bool updatable = true;
+
+  // Whether a row belongs to a tree's subsample. A hash decides, so membership survives updates and
+  // nothing is stored.
+  bool in_subsample(std::size_t tree, RowId id) const {
+    return subsample >= 1 ||
+           as_fraction(hash(seed, tree, static_cast<std::uint64_t>(id))) < subsample;
+  }
+};
+
+}  // namespace graftboost

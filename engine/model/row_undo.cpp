@@ -1,0 +1,42 @@
+#include "model/row_undo.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/row_shard.hpp"
+
+namespace graftboost {
+
+void RowUndo::save_rows(std::size_t t, const TreeRows& tree, std::span<const Slot> slots) {
+  SavedRows saved;
+  saved.slots.resize(slots.size());
+  saved.recorded.resize(slots.size());
+  saved.leaf_ids.resize(slots.size());
+  std::copy(slots.begin(), slots.end(), saved.slots.begin());
+  for (std::size_t i = 0; i < slots.size(); ++i) saved.recorded[i] = tree.recorded[slots[i]];
+  tree.leaf_ids.visit([&](const auto* ids) {
+    for (std::size_t i = 0; i < slots.size(); ++i) saved.leaf_ids[i] = ids[slots[i]];
+  });
+  std::lock_guard lock(lock_);
+  trees_[t].push_back(std::move(saved));
+}
+
+// In reverse order, because a row may have moved twice.
+void RowUndo::restore(RowTable& rows, std::vector<TreeRows>& trees) noexcept {
+  for (std::size_t t = 0; t < trees.size(); ++t) {
+    for (auto saved = trees_[t].rbegin(); saved != trees_[t].rend(); ++saved) {
+      for (std::size_t i = 0; i < saved->slots.size(); ++i)
+        trees[t].recorded[saved->slots[i]] = saved->recorded[i];
+      trees[t].leaf_ids.visit([&]<class LeafId>(LeafId* ids) {
+        for (std::size_t i = 0; i < saved->slots.size(); ++i)
+          ids[saved->slots[i]] = static_cast<LeafId>(saved->leaf_ids[i]);
+      });
+    }
+    trees[t].recorded.resize(extent_.n);
+    trees[t].leaf_ids.resize(extent_.n);
+  }
+  rows.truncate(extent_);
+  if (layout_) rows.exchange_layout(*layout_);
+}
+
+}  // namespace graftboost

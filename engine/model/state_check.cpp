@@ -1,0 +1,81 @@
+#include "model/state_check.hpp"
+
+#include <vector>
+
+#include "core/parallel.hpp"
+#include "model/rows_by_node.hpp"
+
+namespace graftboost {
+namespace {
+
+using Difference = std::optional<std::string>;
+
+// Whether every row is recorded in the leaf that its codes lead to.
+Difference check_leaves(const ModelState& model, std::size_t t) {
+  const Tree& tree = model.nodes.tree(t);
+  for (const RowShard& shard : model.shards) {
+    for (Slot row = 0; row < shard.size(); ++row) {
+      const std::size_t leaf = shard.trees[t].leaf_ids[row];
+      if (leaf >= tree.leaves.size())
+        return "row " + std::to_string(shard.rows.ids[row]) + " is recorded in no leaf";
+      const NodeIndex reached =
+          tree.route([&](std::uint32_t column) { return shard.rows.code(row, column); });
+      if (reached != tree.leaves[leaf])
+        return "a row of node " + std::to_string(reached) + " is recorded in another leaf";
+    }
+  }
+  return std::nullopt;
+}
+
+template <class Sums>
+Difference check_nodes(const ModelState& model, std::size_t t,
+                       const TreeHistograms<Sums>& histograms) {
+  const Tree& tree = model.nodes.tree(t);
+  const RowsByNode rows(model, t);
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
+    const Node& node = tree.nodes[i];
+    const auto index = static_cast<NodeIndex>(i);
+    const std::string where = "node " + std::to_string(i);
+    if (rows.total(index) != node.sums) return "the sums of " + where + " do not match its rows";
+    if (node.value != model.leaf_value(node.sums))
+      return "the value of " + where + " does not follow from its sums";
+    if (i >= histograms.size() || !histograms[i].cached) continue;
+    Histogram<Sums> counted = rows.count<Sums>(index);
+    if (!(NodeHistogram<Sums>(model.layout(), counted) == histograms[i]))
+      return "the histogram of " + where + " does not match its rows";
+  }
+  return std::nullopt;
+}
+
+Difference check_tree(const ModelState& model, std::size_t t) {
+  Difference difference = check_leaves(model, t);
+  if (!difference) {
+    difference = std::visit([&](const auto& all) { return check_nodes(model, t, all); },
+                            model.nodes[t].histograms);
+  }
+  if (difference) difference = "tree " + std::to_string(t) + ": " + *difference;
+  return difference;
+}
+
+}  // namespace
+
+std::optional<std::string> find_difference(const ModelState& model, int n_threads) {
+  if (!model.params.updatable) return std::nullopt;
+  TargetSums recomputed(model.loss.n_classes);
+  for (const RowShard& shard : model.shards) {
+    for (Slot row = 0; row < shard.size(); ++row)
+      recomputed.add(shard.rows.target[row], shard.weight_of(row));
+  }
+  if (recomputed != model.target_sums) return "the sums of targets do not match the rows";
+  if (model.base_scores != model.loss.base_scores(model.target_sums))
+    return "the base scores do not follow from the targets";
+  std::vector<Difference> differences(model.nodes.size());
+  parallel(n_threads, model.nodes.size(),
+           [&](std::size_t t) { differences[t] = check_tree(model, t); });
+  for (Difference& difference : differences) {
+    if (difference) return difference;
+  }
+  return std::nullopt;
+}
+
+}  // namespace graftboost

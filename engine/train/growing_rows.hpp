@@ -1,0 +1,80 @@
+// The row side of a tree that grows: the rows of all shards, arranged by node.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "model/node_histogram.hpp"
+#include "model/row_shard.hpp"
+#include "train/active_cells.hpp"
+#include "train/histogram.hpp"
+#include "train/row_partition.hpp"
+
+namespace graftboost {
+
+// What growing needs of the rows besides their recorded gradients: one numbering of cells for all
+// shards, and the entries of each shard. Shared by the trees that grow side by side.
+class GrowingCells {
+ public:
+  // All cells of the layout, for regrowing.
+  static GrowingCells of_layout(const Shards& shards);
+  // Only the cells that some row falls into, for training all trees.
+  static GrowingCells of_rows(const Shards& shards);
+
+  const ActiveCells& active() const { return *active_; }
+  const ActiveEntries& entries(std::size_t shard) const { return entries_[shard]; }
+
+ private:
+  GrowingCells(const Shards& shards, std::unique_ptr<const ActiveCells> active);
+
+  std::unique_ptr<const ActiveCells> active_;  // entries_ refer to it
+  std::vector<ActiveEntries> entries_;
+};
+
+// Answers the two requests of growing: the histogram of a node, and the routing of its rows to the
+// children of a split. These are the only places where rows become sums. Sums are integers, so neither
+// the shards nor the threads that count a share of the rows make a difference. Used for one tree after
+// the other, by one thread at a time.
+template <class Sums>
+class GrowingRows {
+ public:
+  GrowingRows(const Shards& shards, const GrowingCells& cells, int n_threads);
+
+  // Begins tree t. The caller writes the root's rows of each shard (see RowPartition::start).
+  void begin(std::size_t t, LossKind kind);
+  Slot* start(std::size_t shard, std::size_t n_rows) { return parts_[shard].start(n_rows); }
+
+  // Counts the root, or another node, into a histogram of all active cells. `meanwhile` is work for a
+  // thread that has no rows to count.
+  void count_root(Histogram<Sums>& histogram);
+  void count(NodeIndex node, Histogram<Sums>& histogram,
+             const std::function<void()>& meanwhile = {});
+  // The sums of the root's rows.
+  Totals total() const;
+  void split(NodeIndex parent, const Split& split, NodeIndex left, NodeIndex right) {
+    for (RowPartition& part : parts_) part.split(parent, split, left, right);
+  }
+
+  std::size_t n_shards() const { return parts_.size(); }
+  std::span<const Slot> rows_of(std::size_t shard, NodeIndex node) const {
+    return parts_[shard].rows_of(node);
+  }
+
+ private:
+  void add_rows(std::size_t shard, NodeIndex node, Histogram<Sums>& histogram, bool clear,
+                const std::function<void()>& meanwhile);
+  void add_root(std::size_t shard, Histogram<Sums>& histogram, bool clear);
+  bool counts_by_cell() const;
+
+  const Shards& shards_;
+  const GrowingCells& cells_;
+  int n_threads_;
+  double cells_per_row_;
+  std::vector<RowPartition> parts_;  // one per shard
+  std::vector<RecordedGradients> recorded_;
+  std::vector<Histogram<Sums>> partial_;  // counts of single threads
+  Array<Sums> of_rows_;                   // what each row of a shard adds to the tree
+};
+
+}  // namespace graftboost

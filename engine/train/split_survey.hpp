@@ -1,0 +1,66 @@
+// What evaluating candidates reveals besides the best: how much rows must change before another
+// candidate can become the best. Gain bounds are made from it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+
+#include "core/types.hpp"
+#include "train/gain.hpp"
+
+namespace graftboost {
+
+// Of the candidates of one feature. A candidate is valid if both children have enough rows and hessian.
+struct FeatureSurvey {
+  double least_hessian =
+      std::numeric_limits<double>::infinity();  // of a child of a valid candidate
+  // A row that is added with a code from first to last makes no further candidate valid. Of other rows
+  // it takes so many, or so much hessian, to make one valid that is not.
+  Code first = 0xffff, last = 0;
+  std::int64_t rows_short = std::numeric_limits<std::int64_t>::max();
+  double hessian_short = std::numeric_limits<double>::infinity();
+
+  void add_child(double hessian) {
+    least_hessian = hessian < least_hessian ? hessian : least_hessian;
+  }
+  // An invalid candidate lacks so many rows and so much hessian.
+  void add_short(std::int64_t rows, double hessian) {
+    if (hessian > 0) {
+      hessian_short = hessian < hessian_short ? hessian : hessian_short;
+    } else {
+      rows_short = rows < rows_short ? rows : rows_short;
+    }
+  }
+};
+
+// Of the candidates of many bundled and sparse features together. Most of these features do not occur in
+// a row that is added or removed: the row is on the side of their common code, so that child's hessian
+// is the one that matters, and candidates are grouped by it. Candidates that are invalid because that
+// child has too little wait for added rows, whatever their codes. Others can become valid only through an
+// added row that has the feature.
+struct GroupSurvey {
+  static constexpr std::size_t n_groups = 16;
+  static constexpr std::int64_t rows_ahead = 8;  // candidates that lack more rows do not wait
+  struct Group {
+    double gain = no_gain;
+    std::uint32_t feature = 0;   // whose candidate has this gain ...
+    double next_gain = no_gain;  // ... and the best of the other features
+    double least_hessian = std::numeric_limits<double>::infinity();  // of the common code's child
+  };
+  std::array<Group, n_groups> valid, waiting;
+
+  // `score` of a candidate with so much hessian in the common code's child.
+  static void note(std::array<Group, n_groups>& groups, std::uint32_t feature,
+                   const NodeScale& scale, double score, double hessian);
+  void add(const GroupSurvey& other);
+};
+
+// The rows next to a split: any other candidate of its feature sends at least so many rows to the other
+// child, unless a row is added with a code between `below` and `above`.
+struct Margin {
+  std::int64_t rows = 1;
+  Code below = 0, above = 0xffff;
+};
+
+}  // namespace graftboost

@@ -1,0 +1,55 @@
+// Booking: what changed rows recorded is added to the nodes on their paths, or subtracted.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "model/node_table.hpp"
+#include "update/changed_rows.hpp"
+#include "update/update_context.hpp"
+#include "update/update_counts.hpp"
+
+namespace graftboost {
+
+// Books the sums of nodes along the paths of all changed rows of a tree. `gradients` are those that the
+// added rows record in this tree; their leaves, and what they record there, are entered in `changed`.
+// The values of their leaves, which follow, are added to `scores`.
+void book_sums(const UpdateContext& context, std::size_t t, ChangedRows& changed,
+               std::span<const Gradient> gradients, std::span<double> scores, UpdateCounts& counts);
+
+// Nodes of a tree that an update touched.
+struct TouchedNodes {
+  std::vector<bool> touched;
+  // If gain bounds are grouped: the features of the rows that changed, per node.
+  std::vector<std::vector<const WipedVector<std::uint32_t>*>> features;
+
+  void reset(std::size_t n_nodes, bool grouped);
+  bool operator[](NodeIndex i) const { return touched[static_cast<std::size_t>(i)]; }
+};
+
+// Books rows in the cached histograms and gain bounds of the nodes on their paths. One per thread.
+template <class Sums>
+class HistogramBooker {
+ public:
+  explicit HistogramBooker(const UpdateContext& context);
+
+  // Books a row of a table, which recorded `totals`, from its leaf up to, and without, `top`. `features`
+  // are those in which it differs from common codes, if gain bounds are grouped.
+  void book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf, const RowTable& rows, Slot row,
+            const Totals& totals, bool enters, const WipedVector<std::uint32_t>* features,
+            TouchedNodes& touched, UpdateCounts& counts);
+  // Books all changed rows of a tree; false if none is in the tree's subsample.
+  bool book_all(std::size_t t, const ChangedRows& changed, TouchedNodes& touched,
+                UpdateCounts& counts);
+  // Books the cells of columns that are laid out from now on. `is_counted`: the histograms were counted
+  // with this layout.
+  void book_new_cells(std::size_t t, const ChangedRows& changed, bool is_counted);
+
+ private:
+  const UpdateContext& context_;
+  bool grouped_, decodes_;
+  WipedVector<Code> codes_;           // of the row that is being booked
+  WipedVector<std::uint32_t> cells_;  // that it falls into
+};
+
+}  // namespace graftboost

@@ -1,0 +1,59 @@
+#include "update/changed_rows.hpp"
+
+#include <numeric>
+
+namespace graftboost {
+
+ChangedRows::ChangedRows(const ModelState& model) {
+  rows_.layout = model.layout();
+  for (std::size_t s = 0; s < model.shards.size(); ++s) {
+    const RowShard& shard = model.shards[s];
+    rows_.append_rows(shard.rows, shard.removed());
+    for (const Slot slot : shard.removed()) locations_.push_back({s, slot});
+  }
+  n_removed_ = rows_.size();
+  for (std::size_t s = 0; s < model.shards.size(); ++s) {
+    const RowShard& shard = model.shards[s];
+    std::vector<Slot> added(shard.size() - shard.n_before());
+    std::iota(added.begin(), added.end(), static_cast<Slot>(shard.n_before()));
+    rows_.append_rows(shard.rows, added);
+    for (const Slot slot : added) locations_.push_back({s, slot});
+  }
+  const std::size_t n_trees = model.nodes.size(), n = size();
+  recorded_.resize(n_trees * n);
+  leaves_.resize(n_trees * n);
+  for (std::size_t t = 0; t < n_trees; ++t) {
+    for (std::size_t i = 0; i < n_removed_; ++i) {
+      const TreeRows& tree = model.shards[locations_[i].shard].trees[t];
+      recorded_[t * n + i] = tree.recorded[locations_[i].slot];
+      leaves_[t * n + i] = tree.leaf_ids[locations_[i].slot];
+    }
+  }
+  if (!GainBounds::are_grouped(model.layout())) return;
+  for (Slot row = 0; row < n; ++row) features_.push_back(rows_.present(row));
+}
+
+void ChangedRows::set_new_cells(const ModelState& model,
+                                const std::vector<WipedVector<RowTable::NewCell>>& by_shard) {
+  has_new_cells_ = true;
+  std::vector<Shards::Location> with;
+  for (std::size_t s = 0; s < by_shard.size(); ++s) {
+    for (const RowTable::NewCell& cell : by_shard[s]) {
+      if (cell.row >= model.shards[s].n_before()) continue;
+      if (with.empty() || with.back().shard != s || with.back().slot != cell.row)
+        with.push_back({s, cell.row});
+      new_cells_.push_back({static_cast<std::uint32_t>(with.size() - 1), cell.cell});
+    }
+  }
+  n_with_new_cells_ = with.size();
+  for (std::size_t t = 0; t < model.nodes.size(); ++t) {
+    for (const auto& [s, slot] : with) {
+      const RowShard& shard = model.shards[s];
+      const bool inside = model.params.in_subsample(t, shard.rows.ids[slot]);
+      new_totals_.push_back(inside ? shard.recorded_in(t, model.loss.kind).of(slot) : Totals{});
+      new_leaves_.push_back(shard.trees[t].leaf_ids[slot]);
+    }
+  }
+}
+
+}  // namespace graftboost

@@ -1,0 +1,73 @@
+// The rows of an update, as values.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/array.hpp"
+#include "model/model_state.hpp"
+
+namespace graftboost {
+
+// Owns copies of the rows that an update removes and adds: codes, targets, weights, ids and, per tree,
+// the leaf and the recorded gradient. Booking needs nothing else, so the node half never reads the rows
+// of a shard. Removed rows come first. What added rows record is found out tree by tree.
+class ChangedRows {
+ public:
+  // Copies what the shards have marked as removed and what was appended to them.
+  explicit ChangedRows(const ModelState& model);
+
+  std::size_t size() const { return rows_.size(); }
+  std::size_t n_removed() const { return n_removed_; }
+  std::size_t n_added() const { return size() - n_removed_; }
+  bool enters(std::size_t row) const { return row >= n_removed_; }
+  const RowTable& rows() const { return rows_; }
+  Shards::Location location(std::size_t row) const { return locations_[row]; }
+
+  RecordedGradients recorded_in(std::size_t t, LossKind kind) const {
+    return {recorded_.data() + t * size(), rows_.weight.empty() ? nullptr : rows_.weight.data(),
+            kind};
+  }
+  std::uint16_t leaf(std::size_t t, std::size_t row) const { return leaves_[t * size() + row]; }
+  // Sets the leaf and the recorded gradient of an added row.
+  void place(std::size_t t, std::size_t row, std::int32_t leaf, Gradient recorded) {
+    leaves_[t * size() + row] = static_cast<std::uint16_t>(leaf);
+    recorded_[t * size() + row] = recorded;
+  }
+  // The bundled and sparse features in which a row differs from the common code, if gain bounds are
+  // grouped.
+  const WipedVector<std::uint32_t>& features_of(std::size_t row) const { return features_[row]; }
+
+  // Cells of rows that stay, of columns that were too rare to be split and are laid out now.
+  struct NewCell {
+    std::uint32_t row;  // among the rows that have new cells
+    std::uint32_t cell;
+  };
+  void set_new_cells(const ModelState& model,
+                     const std::vector<WipedVector<RowTable::NewCell>>& by_shard);
+  bool has_new_cells() const { return has_new_cells_; }
+  const WipedVector<NewCell>& new_cells() const { return new_cells_; }
+  // What a row with new cells recorded in a tree, and its leaf there; no rows if it is not in the tree's
+  // subsample.
+  const Totals& new_cell_totals(std::size_t t, std::uint32_t row) const {
+    return new_totals_[t * n_with_new_cells_ + row];
+  }
+  std::uint16_t new_cell_leaf(std::size_t t, std::uint32_t row) const {
+    return new_leaves_[t * n_with_new_cells_ + row];
+  }
+
+ private:
+  RowTable rows_;
+  std::size_t n_removed_ = 0;
+  std::vector<Shards::Location> locations_;
+  Array<Gradient> recorded_;     // by tree, then row
+  Array<std::uint16_t> leaves_;  // likewise
+  std::vector<WipedVector<std::uint32_t>> features_;
+  bool has_new_cells_ = false;
+  std::size_t n_with_new_cells_ = 0;
+  WipedVector<NewCell> new_cells_;
+  WipedVector<Totals> new_totals_;  // by tree, then row
+  WipedVector<std::uint16_t> new_leaves_;
+};
+
+}  // namespace graftboost

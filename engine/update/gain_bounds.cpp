@@ -1,0 +1,157 @@
+#include "update/gain_bounds.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace graftboost {
+namespace {
+
+// Relative error of scores, many times over.
+constexpr double rounding = 1e-13;
+
+}  // namespace
+
+bool GainBounds::are_grouped(const CodeLayout& layout) {
+  constexpr std::size_t many = 64, most = 4;
+  const std::size_t n_differing = layout.n_differing();
+  return n_differing > many && n_differing > most * (layout.size() - n_differing);
+}
+
+void GainBounds::start(const GainParams& params, const Totals& node, const CodeLayout& layout) {
+  if (!are_kept(layout)) return;
+  const bool grouped = are_grouped(layout);
+  ceilings_.resize(grouped ? 2 * GroupSurvey::n_groups : layout.size());
+  ceilings_.fill(Ceiling{});
+  guards_.resize(grouped ? 0 : layout.size());
+  guards_.fill(Guard{});
+  n_added_ = 0;
+  pending_ = false;
+  n_evaluated_ = layout.size();
+  own_ = Ceiling{};
+  own_feature_ = ColumnIndex::none;
+  const double h = static_cast<double>(node.h) * params.hessian_unit;
+  centre_ = params.l2 == 0 && h > 0 ? static_cast<double>(node.g) * params.gradient_unit / h : 0;
+  drift_ = lost_ = 0;
+  highest_ = Ceiling{};
+  margin_ = Margin{};
+}
+
+// --- results of evaluations ----------------------------------------------------------------------
+
+void GainBounds::evaluated(const GainParams& params, const Totals& node, std::uint32_t number,
+                           double gain, const FeatureSurvey& survey) {
+  constexpr std::int64_t many = std::numeric_limits<std::int32_t>::max();
+  guards_[number] = {survey.first, survey.last,
+                     static_cast<std::int32_t>(std::min(survey.rows_short, many)),
+                     below(survey.hessian_short)};
+  ceilings_[number] = ceiling(params, node, gain, survey.least_hessian);
+}
+
+void GainBounds::evaluated_all(const GainParams& params, const Totals& node,
+                               const GroupSurvey& survey, std::uint32_t own_feature,
+                               std::size_t n_features) {
+  own_ = nothing();
+  ceilings_.fill(nothing());
+  own_feature_ = own_feature;
+  n_added_ = 0;
+  evaluated_changed(params, node, survey, n_features);
+}
+
+void GainBounds::evaluated_changed(const GainParams& params, const Totals& node,
+                                   const GroupSurvey& survey, std::size_t n_features) {
+  const auto add = [&](const GroupSurvey::Group& group, Ceiling& to) {
+    const bool own = group.feature == own_feature_;
+    if (own) raise(own_, ceiling(params, node, group.gain, group.least_hessian));
+    raise(to, ceiling(params, node, own ? group.next_gain : group.gain, group.least_hessian));
+  };
+  for (std::size_t i = 0; i < GroupSurvey::n_groups; ++i) {
+    add(survey.valid[i], ceilings_[i]);
+    add(survey.waiting[i], ceilings_[GroupSurvey::n_groups + i]);
+  }
+  pending_ = false;
+  n_evaluated_ = n_features;
+}
+
+void GainBounds::tighten() {
+  if (guards_.empty()) return;
+  double worth = 0;
+  float reach = 0;
+  for (const Ceiling& ceiling : ceilings_) {
+    worth = std::max(worth, worth_at_most(ceiling));
+    reach = std::max(reach, ceiling.reach);
+  }
+  highest_.root = above(std::sqrt(worth));
+  highest_.reach = reach;
+  highest_.drift = below(drift_);
+  highest_.lost = below(lost_);
+}
+
+// A ceiling above both, as of now.
+void GainBounds::raise(Ceiling& ceiling, const Ceiling& other) const {
+  if (other.root < 0) return;
+  const double worth = worth_at_most(ceiling);
+  const float root = worth < 0 ? -1.0f : above(std::sqrt(worth));
+  ceiling = {std::max(root, other.root), std::max(ceiling.reach, other.reach), other.drift,
+             other.lost};
+}
+
+// Over candidates with at most this gain and at least this hessian in either child.
+GainBounds::Ceiling GainBounds::ceiling(const GainParams& params, const Totals& node, double gain,
+                                        double least_hessian) const {
+  Ceiling made;
+  const bool any = gain > no_gain;
+  made.root = any ? above(std::sqrt(std::max(gain + worth_of_node(params, node), 0.0))) : -1;
+  made.reach = any ? above(1 / std::sqrt(least_hessian + params.l2)) : 0;
+  made.drift = below(drift_);
+  made.lost = below(lost_);
+  return made;
+}
+
+// --- bounds --------------------------------------------------------------------------------------
+
+double GainBounds::limit(const GainParams& params, const Totals& node, std::size_t unit,
+                         std::uint32_t evaluated_feature) const {
+  if (!guards_.empty()) return limit(params, node, ceilings_[unit]);
+  return evaluated_feature == own_feature_ ? limit_of_groups(params, node)
+                                           : limit_of_all(params, node);
+}
+
+double GainBounds::limit_of_all(const GainParams& params, const Totals& node) const {
+  if (!guards_.empty()) return limit(params, node, highest_);
+  return std::max(limit(params, node, own_), limit_of_groups(params, node));
+}
+
+double GainBounds::limit_of_groups(const GainParams& params, const Totals& node) const {
+  if (pending_) return std::numeric_limits<double>::infinity();
+  double highest = no_gain;
+  // Waiting candidates become valid only when rows are added.
+  const std::size_t n = n_added_ == 0 ? GroupSurvey::n_groups : ceilings_.size();
+  for (std::size_t i = 0; i < n; ++i)
+    highest = std::max(highest, limit(params, node, ceilings_[i]));
+  return highest;
+}
+
+double GainBounds::limit(const GainParams& params, const Totals& node,
+                         const Ceiling& ceiling) const {
+  const double worth = worth_at_most(ceiling);
+  // A gain is a difference of scores and has their rounding error, which may be all of a small gain.
+  const double g = static_cast<double>(node.g) * params.gradient_unit;
+  const double h = static_cast<double>(node.h) * params.hessian_unit + params.l2;
+  const double score = h > 0 ? g * g / h : 0;
+  return worth - worth_of_node(params, node) + rounding * (worth + score);
+}
+
+double GainBounds::worth_of_node(const GainParams& params, const Totals& node) const {
+  const double h = static_cast<double>(node.h) * params.hessian_unit;
+  const double g = static_cast<double>(node.g) * params.gradient_unit - centre_ * h;
+  return h + params.l2 > 0 ? g * g / (h + params.l2) : 0;
+}
+
+double GainBounds::worth_at_most(const Ceiling& ceiling) const {
+  if (ceiling.root < 0) return no_gain;
+  const double reach = ceiling.reach, root = ceiling.root + (drift_ - ceiling.drift) * reach;
+  const double left = 1 - (lost_ - ceiling.lost) * reach * reach;
+  return left > 0 ? root * root / left * (1 + slack) : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace graftboost

@@ -1,0 +1,65 @@
+#include "update/node_undo.hpp"
+
+#include <utility>
+
+namespace graftboost {
+
+NodeUndo::NodeUndo(ModelState& model)
+    : model_(model),
+      target_sums_(model.target_sums),
+      base_scores_(model.base_scores),
+      trees_(model.nodes.size()) {}
+
+NodeUndo::~NodeUndo() {
+  if (committed_) return;
+  for (std::size_t t = 0; t < trees_.size(); ++t) restore(t);
+  model_.target_sums = std::move(target_sums_);
+  model_.base_scores = std::move(base_scores_);
+}
+
+void NodeUndo::save_paths(std::size_t t, std::span<const NodeIndex> leaves) {
+  if (trees_[t].is_saved) return;
+  const Tree& tree = model_.nodes.tree(t);
+  const auto each = [&](auto&& use) {
+    for (const NodeIndex leaf : leaves)
+      for (NodeIndex i = leaf; i != no_node; i = tree[i].parent) use(i);
+  };
+  std::size_t n = 0;
+  each([&](NodeIndex) { ++n; });
+  if (n >= tree.nodes.size()) return save_tree(t);
+  SavedTree& saved = trees_[t];
+  saved.nodes.reserve(n);
+  each([&](NodeIndex i) { saved.nodes.push_back({i, tree[i]}); });
+  saved.is_touched = true;
+}
+
+void NodeUndo::save_tree(std::size_t t) {
+  SavedTree& saved = trees_[t];
+  if (saved.is_saved) return;
+  saved.tree = model_.nodes.tree(t);
+  saved.is_touched = saved.is_saved = true;
+}
+
+void NodeUndo::keep_replaced(std::size_t t, AnyTreeHistograms histograms,
+                             std::vector<GainBounds> bounds) noexcept {
+  SavedTree& saved = trees_[t];
+  if (std::exchange(saved.is_grafted, true)) return;  // an earlier graft replaced the first ones
+  saved.histograms = std::move(histograms);
+  saved.bounds = std::move(bounds);
+}
+
+void NodeUndo::restore(std::size_t t) noexcept {
+  SavedTree& saved = trees_[t];
+  if (!saved.is_touched) return;
+  TreeNodes& nodes = model_.nodes[t];
+  if (saved.is_saved) nodes.tree = std::move(saved.tree);
+  for (const SavedNode& node : saved.nodes)  // all as they were at the same time
+    nodes.tree[node.index] = node.node;
+  if (saved.is_grafted) {
+    nodes.histograms = std::move(saved.histograms);
+    nodes.bounds = std::move(saved.bounds);
+  }
+  nodes.drop_histograms();
+}
+
+}  // namespace graftboost

@@ -1,0 +1,56 @@
+// What an update overwrites in the trees, saved until it is certain that the update completes.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "model/model_state.hpp"
+
+namespace graftboost {
+
+// Restores the nodes of a model, its target sums and its base scores unless commit() was called.
+//
+// Owns copies of the nodes on the paths of the changed rows, or of whole trees. Histograms and gain
+// bounds follow from the rows and are dropped: the next update recomputes them. Restoring allocates
+// nothing, because memory may be what ran out.
+class NodeUndo {
+ public:
+  explicit NodeUndo(ModelState& model);
+  NodeUndo(const NodeUndo&) = delete;
+  ~NodeUndo();
+
+  void commit() noexcept { committed_ = true; }
+
+  // To be called before nodes of a tree change: with the leaves of all changed rows, if only nodes on the
+  // paths to them will; before anything else changes, without. Different threads may save different
+  // trees.
+  void save_paths(std::size_t t, std::span<const NodeIndex> leaves);
+  void save_tree(std::size_t t);
+  // What grafting replaced in a tree: memory to return to, with an element for each former node.
+  void keep_replaced(std::size_t t, AnyTreeHistograms histograms,
+                     std::vector<GainBounds> bounds) noexcept;
+
+ private:
+  struct SavedNode {
+    NodeIndex index;
+    Node node;
+  };
+  struct SavedTree {
+    std::vector<SavedNode> nodes;  // as they were before `tree` was saved
+    Tree tree;
+    bool is_touched = false, is_saved = false, is_grafted = false;
+    AnyTreeHistograms histograms;
+    std::vector<GainBounds> bounds;
+  };
+
+  void restore(std::size_t t) noexcept;
+
+  ModelState& model_;
+  bool committed_ = false;
+  TargetSums target_sums_;
+  std::vector<double> base_scores_;
+  std::vector<SavedTree> trees_;
+};
+
+}  // namespace graftboost

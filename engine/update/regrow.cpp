@@ -1,0 +1,218 @@
+#include "update/regrow.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/parallel.hpp"
+#include "train/boosting.hpp"
+#include "update/histogram_budget.hpp"
+
+namespace graftboost {
+
+template <class Sums>
+Regrower<Sums>::Regrower(const UpdateContext& context, RunningScores& scores,
+                         const GrowingCells& cells)
+    : context_(context),
+      model_(context.model),
+      scores_(scores),
+      rows_(context.model.shards, cells, context.n_threads),
+      grower_(cells.active(), context.model.loss,
+              {context.gain, context.model.params.learning_rate, true}, context.n_threads),
+      slots_(context.model.shards.size()) {}
+
+template <class Sums>
+Regrown<Sums> Regrower<Sums>::regrow(std::size_t t, NodeIndex node, UpdateCounts& counts) {
+  const auto n_leaves = static_cast<int>(model_.nodes.tree(t).leaf_ids_under(node).size());
+  return regrow(t, node, n_leaves, {}, counts);
+}
+
+template <class Sums>
+void Regrower<Sums>::graft_in(std::size_t t, std::vector<Regrown<Sums>> regrown,
+                              UpdateCounts& counts) {
+  if (!regrown.empty()) join(t, std::move(regrown), {}, counts);
+  for (int turn = 0; turn < model_.params.max_leaf_nodes; ++turn) {
+    const GrowthSwap swap = find_growth_swap(context_, model_.nodes[t]);
+    if (swap.leaf == no_node) return;
+    swap_growth(t, swap, counts);
+  }
+}
+
+// --- regrowing -----------------------------------------------------------------------------------
+
+// Whether the histogram of a node follows from cached ones.
+template <class Sums>
+bool Regrower<Sums>::is_derivable(const TreeNodes& nodes, NodeIndex i) const {
+  return histogram(nodes, i).cached || (i != 0 && histogram(nodes, nodes.tree.sibling(i)).cached &&
+                                        is_derivable(nodes, nodes.tree[i].parent));
+}
+
+template <class Sums>
+NodeHistogram<Sums> Regrower<Sums>::derive(const TreeNodes& nodes, NodeIndex i) const {
+  if (histogram(nodes, i).cached) return histogram(nodes, i);
+  NodeHistogram<Sums> derived = derive(nodes, nodes.tree[i].parent);
+  derived -= histogram(nodes, nodes.tree.sibling(i));
+  return derived;
+}
+
+// Regrows what is below a node to so many leaves. `spare` are leaf ids that may be used besides its own.
+template <class Sums>
+Regrown<Sums> Regrower<Sums>::regrow(std::size_t t, NodeIndex top, int n_leaves,
+                                     const std::vector<std::int32_t>& spare, UpdateCounts& counts) {
+  const TreeNodes& nodes = model_.nodes[t];
+  const std::vector<std::int32_t> leaves = nodes.tree.leaf_ids_under(top);
+  Regrown<Sums> result;
+  // The ancestors whose histogram is cached need the difference that regrowing makes.
+  NodeIndex above = nodes.tree[top].parent;
+  while (above != no_node && !histogram(nodes, above).cached) above = nodes.tree[above].parent;
+  const bool derivable = above != no_node && is_derivable(nodes, top);
+  if (derivable) result.before = derive(nodes, top);
+  Histogram<Sums> counted;
+  if (above != no_node && !derivable) {
+    counted.resize(model_.layout().histogram_size());
+    counted.fill(Sums(Totals{}));
+  }
+  rows_.begin(t, model_.loss.kind);
+  std::vector<ReachingRows> reached;
+  std::size_t n_inside = 0;
+  for (std::size_t s = 0; s < model_.shards.size(); ++s) {
+    RowShard& shard = model_.shards[s];
+    reached.push_back(shard.rows_in(t, leaves, model_.params, slots_[s]));
+    const auto [inside, outside] = reached.back();
+    if (!counted.empty())
+      accumulate(shard.rows, shard.recorded_in(t, model_.loss.kind), inside, counted.data());
+    shard.save_rows(t, inside);
+    shard.save_rows(t, outside);
+    record_fresh(t, s, inside);
+    std::copy(inside.begin(), inside.end(), rows_.start(s, inside.size()));
+    n_inside += inside.size();
+  }
+  if (!counted.empty()) result.before = NodeHistogram<Sums>(model_.layout(), counted);
+  counts.work += cost::looked_up_row * static_cast<double>(model_.n_rows()) +
+                 cost::gathered_value * static_cast<double>(scores_.n_looked_up(n_inside));
+
+  Graft<Sums>& graft = result.graft;
+  graft.node = top;
+  graft.leaf_ids = leaves;
+  graft.leaf_ids.insert(graft.leaf_ids.end(), spare.begin(), spare.end());
+  graft.subtree = grower_.grow(rows_, n_leaves);
+  for (std::size_t s = 0; s < model_.shards.size(); ++s)
+    place_rows(t, s, graft, reached[s].outside);
+  graft.histograms = grower_.take_histograms();
+  graft.bounds = grower_.take_bounds();
+  ++counts.nodes_regrown;
+  counts.rows_regrown += static_cast<std::int64_t>(n_inside);
+  counts.work += context_.cost.of_growing(graft.subtree, 0);
+  return result;
+}
+
+template <class Sums>
+void Regrower<Sums>::record_fresh(std::size_t t, std::size_t s, std::span<const Slot> slots) {
+  RowShard& shard = model_.shards[s];
+  const auto record = [&](std::span<const Slot> block) {
+    const std::vector<Array<double>> scores = scores_.gather(s, block);
+    Array<std::int32_t> targets(block.size());
+    for (std::size_t i = 0; i < block.size(); ++i) targets[i] = shard.rows.target[block[i]];
+    std::vector<Array<Gradient>> gradients(scores.size());
+    std::vector<const double*> from;
+    std::vector<Gradient*> to;
+    for (std::size_t k = 0; k < scores.size(); ++k) {
+      gradients[k].resize(block.size());
+      from.push_back(scores[k].data());
+      to.push_back(gradients[k].data());
+    }
+    model_.loss.record({targets.data(), targets.size()}, from, to, 0, block.size());
+    const Array<Gradient>& own = gradients[t % scores.size()];
+    for (std::size_t i = 0; i < block.size(); ++i) shard.trees[t].recorded[block[i]] = own[i];
+  };
+  constexpr std::size_t rows_together = 2048;
+  parallel_blocks(
+      context_.n_threads, slots.size(), rows_together,
+      [&](std::size_t begin, std::size_t end) { record(slots.subspan(begin, end - begin)); });
+}
+
+template <class Sums>
+void Regrower<Sums>::place_rows(std::size_t t, std::size_t s, const Graft<Sums>& graft,
+                                std::span<const Slot> outside) {
+  RowShard& shard = model_.shards[s];
+  const Tree& subtree = graft.subtree;
+  const auto id_of = [&](const Node& leaf) {
+    return graft.leaf_ids[static_cast<std::size_t>(leaf.leaf)];
+  };
+  shard.trees[t].leaf_ids.visit([&]<class LeafId>(LeafId* leaf_ids) {
+    for (std::size_t i = 0; i < subtree.nodes.size(); ++i) {
+      if (!subtree.nodes[i].is_leaf()) continue;
+      const auto id = static_cast<LeafId>(id_of(subtree.nodes[i]));
+      for (const Slot row : rows_.rows_of(s, static_cast<NodeIndex>(i))) leaf_ids[row] = id;
+    }
+    for (const Slot row : outside) {
+      const NodeIndex i =
+          subtree.route([&](std::uint32_t column) { return shard.rows.code(row, column); });
+      leaf_ids[row] = static_cast<LeafId>(id_of(subtree[i]));
+    }
+  });
+}
+
+// --- grafting ------------------------------------------------------------------------------------
+
+// What regrowing changed in the sums of a node changes in those of its ancestors.
+template <class Sums>
+void Regrower<Sums>::book_difference(TreeNodes& nodes, const Regrown<Sums>& regrown,
+                                     UpdateCounts& counts) {
+  auto& histograms = std::get<TreeHistograms<Sums>>(nodes.histograms);
+  const NodeIndex top = regrown.graft.node;
+  const Totals difference = regrown.graft.subtree[0].sums - nodes.tree[top].sums;
+  for (NodeIndex i = nodes.tree[top].parent; i != no_node; i = nodes.tree[i].parent) {
+    const auto at = static_cast<std::size_t>(i);
+    nodes.tree[i].sums += difference;
+    nodes.bounds[at].forget();
+    // As if half of the histograms were cached.
+    counts.work += context_.cost.histogram / 2;
+    if (histograms[at].cached) histograms[at].exchange(regrown.before, regrown.graft.histograms[0]);
+  }
+}
+
+// Grafts, and recomputes gains and values, which follow from sums.
+template <class Sums>
+void Regrower<Sums>::join(std::size_t t, std::vector<Regrown<Sums>> regrown,
+                          std::vector<Graft<Sums>> grafts, UpdateCounts& counts) {
+  TreeNodes& nodes = model_.nodes[t];
+  for (Regrown<Sums>& r : regrown) {
+    book_difference(nodes, r, counts);
+    grafts.push_back(std::move(r.graft));
+  }
+  auto& histograms = std::get<TreeHistograms<Sums>>(nodes.histograms);
+  Replaced<Sums> replaced = graft(nodes.tree, histograms, nodes.bounds, std::move(grafts));
+  context_.undo.keep_replaced(t, std::move(replaced.histograms), std::move(replaced.bounds));
+  for (Node& node : nodes.tree.nodes) {
+    if (!node.is_leaf()) node.gain = model_.gain_of_split(context_.gain, nodes.tree, node);
+    node.value = model_.leaf_value(node.sums);
+  }
+  trim_histograms(model_, nodes.tree, histograms);
+}
+
+// Undoes a split, if the swap names one, and splits a leaf instead.
+template <class Sums>
+void Regrower<Sums>::swap_growth(std::size_t t, const GrowthSwap& swap, UpdateCounts& counts) {
+  const Tree& tree = model_.nodes.tree(t);
+  std::vector<Graft<Sums>> undo;
+  std::int32_t spare = 0;
+  if (swap.split != no_node) {
+    const std::int32_t kept = tree[tree[swap.split].left].leaf;
+    spare = tree[tree[swap.split].right].leaf;
+    for (RowShard& shard : model_.shards) shard.merge_leaves(t, spare, kept);
+    undo.emplace_back();
+    undo.back().node = swap.split;
+    undo.back().leaf_ids = {kept};
+  } else {
+    const std::vector<std::int32_t> used = tree.leaf_ids_under(0);
+    while (std::binary_search(used.begin(), used.end(), spare)) ++spare;
+  }
+  std::vector<Regrown<Sums>> regrown;
+  regrown.push_back(regrow(t, swap.leaf, 2, {spare}, counts));
+  join(t, std::move(regrown), std::move(undo), counts);
+}
+
+template class Regrower<PackedSums>;
+template class Regrower<WideSums>;
+
+}  // namespace graftboost

@@ -1,0 +1,377 @@
+#include "update/split_check.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "update/growth_order.hpp"
+
+namespace graftboost {
+
+template <class Sums>
+void TreeCheck<Sums>::reset(std::size_t tree, std::size_t n_nodes, bool grouped) {
+  t = tree;
+  touched.reset(n_nodes, grouped);
+  counts = {};
+  largest_change = 0;
+  to_count.clear();
+  shifts.clear();
+  waiting.clear();
+  counted.clear();
+  moved.clear();
+  moved_features.clear();
+  failed.clear();
+  order_changed = false;
+}
+
+template <class Sums>
+SplitChecker<Sums>::SplitChecker(const UpdateContext& context)
+    : context_(context),
+      grouped_(GainBounds::are_grouped(context.model.layout())),
+      n_units_(GainBounds::n_units(context.model.layout())),
+      booker_(context),
+      path_(context.model.layout()) {}
+
+// --- rounds --------------------------------------------------------------------------------------
+
+template <class Sums>
+void SplitChecker<Sums>::open(TreeCheck<Sums>& check) {
+  check_ = &check;
+  nodes_ = &context_.model.nodes[check.t];
+  histograms_ = &std::get<TreeHistograms<Sums>>(nodes_->histograms);
+}
+
+template <class Sums>
+bool SplitChecker<Sums>::begin(TreeCheck<Sums>& check, const ChangedRows& changed,
+                               bool is_counted) {
+  open(check);
+  if (changed.has_new_cells()) booker_.book_new_cells(check.t, changed, is_counted);
+  if (!booker_.book_all(check.t, changed, check.touched, check.counts)) return false;
+  ++check.counts.trees_touched;
+  enter(0, 0);
+  check_node(0, 0, true);
+  return true;
+}
+
+template <class Sums>
+void SplitChecker<Sums>::resume(TreeCheck<Sums>& check) {
+  open(check);
+  check.to_count.clear();
+  const std::vector<Shift> shifts = std::exchange(check.shifts, {});
+  const std::vector<std::vector<MovedRows>> moved = std::exchange(check.moved, {});
+  const std::vector<NodeIndex> waiting = std::exchange(check.waiting, {});
+  for (std::size_t s = 0; s < shifts.size(); ++s) {
+    const NodeIndex top = shifts[s].node;
+    for (const MovedRows& part : moved[s]) {
+      for (const MovedRow& row : part.moved) {
+        const NodeIndex from = nodes_->tree.leaves[row.from], to = nodes_->tree.leaves[row.to];
+        for (NodeIndex i = from; i != top; i = node(i).parent) node(i).sums -= row.totals;
+        for (NodeIndex i = to; i != top; i = node(i).parent) node(i).sums += row.totals;
+        const WipedVector<std::uint32_t>* features = nullptr;
+        if (grouped_) features = &check.moved_features.emplace_back(part.rows->present(row.row));
+        booker_.book(*nodes_, top, from, *part.rows, row.row, row.totals, false, features,
+                     check.touched, check.counts);
+        booker_.book(*nodes_, top, to, *part.rows, row.row, row.totals, true, features,
+                     check.touched, check.counts);
+      }
+    }
+  }
+  for (const Shift& shift : shifts) check_children(shift.node, enter_path(shift.node));
+  for (const NodeIndex i : waiting) check_node(i, enter_path(i), false);
+}
+
+template <class Sums>
+void SplitChecker<Sums>::finish(TreeCheck<Sums>& check) {
+  open(check);
+  for (std::size_t i = 0; i < check.touched.touched.size(); ++i) {
+    if (!check.touched.touched[i]) continue;
+    Node& node = nodes_->tree.nodes[i];
+    node.value = context_.model.leaf_value(node.sums);
+    // The rows whose features have yet to be evaluated are not known in the next update.
+    if (nodes_->bounds[i].is_pending()) nodes_->bounds[i].forget();
+  }
+  // The key of a node changes by no more than the gains on its path.
+  nodes_->order_slack -= 2 * check.largest_change;
+  check.order_changed =
+      !check.failed.empty() ||
+      (!(nodes_->order_slack > least_gain) && find_growth_swap(context_, *nodes_).leaf != no_node);
+}
+
+// --- the walk from the root ----------------------------------------------------------------------
+
+template <class Sums>
+void SplitChecker<Sums>::enter(NodeIndex i, std::size_t depth) {
+  const Totals& sums = node(i).sums;
+  if (cached(i).cached) return path_.set_cached(depth, sums, cached(i), false);
+  const NodeIndex sibling = i == 0 ? no_node : nodes_->tree.sibling(i);
+  if (i != 0 && cached(sibling).cached) return path_.set_cached(depth, sums, cached(sibling), true);
+  // Of two siblings the smaller is counted.
+  const bool is_sibling = i != 0 && node(i).sums.n > node(sibling).sums.n;
+  const NodeIndex source = is_sibling ? sibling : i;
+  for (const auto& [counted, histogram] : check_->counted)
+    if (counted == source) return path_.set_counted(depth, sums, histogram, is_sibling);
+  path_.set_missing(depth, sums, source, is_sibling);
+}
+
+// Enters all nodes from the root to i; returns the depth of i.
+template <class Sums>
+std::size_t SplitChecker<Sums>::enter_path(NodeIndex i) {
+  const std::size_t depth = i == 0 ? 0 : enter_path(node(i).parent) + 1;
+  enter(i, depth);
+  return depth;
+}
+
+// If the histogram has to be counted first, the node waits.
+template <class Sums>
+bool SplitChecker<Sums>::require_histogram(NodeIndex i, std::size_t depth) {
+  if (path_.is_available(depth)) return true;
+  path_.find_missing(depth, check_->to_count);
+  check_->waiting.push_back(i);
+  return false;
+}
+
+template <class Sums>
+void SplitChecker<Sums>::check_node(NodeIndex i, std::size_t depth, bool is_new) {
+  if (is_new) {
+    ++check_->counts.nodes_checked;
+    // As if half of the features had to be evaluated: what bounds save must not decide anything.
+    check_->counts.work += cost::checked_node + context_.cost.histogram / 2;
+  }
+  if (node(i).is_leaf()) return check_leaf(i, depth);
+  const Outcome outcome = context_.rule.keeps_structure() ? Outcome::passes : check_split(i, depth);
+  if (outcome == Outcome::fails) check_->failed.push_back(i);
+  if (outcome == Outcome::passes) check_children(i, depth);
+}
+
+template <class Sums>
+void SplitChecker<Sums>::check_children(NodeIndex i, std::size_t depth) {
+  set_gain(i, gain_of_split(i));
+  for (const NodeIndex child : {node(i).left, node(i).right}) {
+    if (!check_->touched[child]) continue;
+    if (!node(child).is_leaf() || may_split(child)) enter(child, depth + 1);
+    check_node(child, depth + 1, true);
+  }
+}
+
+template <class Sums>
+void SplitChecker<Sums>::check_leaf(NodeIndex i, std::size_t depth) {
+  const bool splits = may_split(i);
+  if (splits && !require_histogram(i, depth)) return;
+  const BestSplit best = splits ? find_best(i, depth) : BestSplit{};
+  set_gain(i, best.gain);
+  node(i).split = best.split;
+}
+
+template <class Sums>
+void SplitChecker<Sums>::set_gain(NodeIndex i, double gain) {
+  double& present = node(i).gain;
+  if (present != gain)
+    check_->largest_change = std::max(check_->largest_change, std::abs(gain - present));
+  present = gain;
+}
+
+template <class Sums>
+void SplitChecker<Sums>::evaluate_all(TreeCheck<Sums>& check) {
+  open(check);
+  enter(0, 0);
+  evaluate_below(0, 0);
+}
+
+template <class Sums>
+void SplitChecker<Sums>::evaluate_below(NodeIndex i, std::size_t depth) {
+  if (node(i).is_leaf()) return check_leaf(i, depth);
+  set_gain(i, gain_of_split(i));
+  for (const NodeIndex child : {node(i).left, node(i).right}) {
+    if (!node(child).is_leaf() || may_split(child)) enter(child, depth + 1);
+    evaluate_below(child, depth + 1);
+  }
+}
+
+// --- evaluation under gain bounds ----------------------------------------------------------------
+
+template <class Sums>
+BestSplit SplitChecker<Sums>::evaluate_feature(NodeIndex i, std::size_t depth,
+                                               std::uint32_t number) {
+  SplitEvaluator<Sums> evaluator(context_.gain, node(i).sums);
+  FeatureSurvey survey;
+  const bool surveys = !grouped_ && bounds(i).known();
+  const BestSplit best = evaluator.best(layout()[number], path_.of_feature(depth, number),
+                                        surveys ? &survey : nullptr);
+  if (surveys) bounds(i).evaluated(context_.gain, node(i).sums, number, best.gain, survey);
+  return best;
+}
+
+// Evaluates all features that share a bound, and replaces `best` if one of them is better.
+template <class Sums>
+void SplitChecker<Sums>::evaluate_unit(NodeIndex i, std::size_t depth, std::size_t unit,
+                                       BestSplit& best) {
+  if (!grouped_) {
+    const BestSplit found = evaluate_feature(i, depth, static_cast<std::uint32_t>(unit));
+    if (found.better_than(best)) best = found;
+    return;
+  }
+  SplitEvaluator<Sums> evaluator(context_.gain, node(i).sums);
+  GroupSurvey survey;
+  for (const std::uint32_t number : layout().by_offset()) {
+    if (!layout()[number].counts_only_differing()) continue;
+    evaluator.improve(layout()[number], path_.of_all(depth, number), best,
+                      bounds(i).known() ? &survey : nullptr);
+  }
+  // A leaf's own feature is that of its best candidate.
+  const std::uint32_t own = node(i).is_leaf() ? best.split.feature : node(i).split.feature;
+  if (bounds(i).known())
+    bounds(i).evaluated_all(context_.gain, node(i).sums, survey, own, layout().size());
+}
+
+// The best candidate of the features that have no bounds: if bounds are grouped, those that most rows
+// have.
+template <class Sums>
+BestSplit SplitChecker<Sums>::evaluate_unbounded(NodeIndex i, std::size_t depth) {
+  BestSplit best;
+  for (std::size_t k = 0; grouped_ && k < layout().first_sparse(); ++k) {
+    const std::uint32_t number = layout().by_offset()[k];
+    if (layout()[number].counts_only_differing()) continue;
+    const BestSplit found = evaluate_feature(i, depth, number);
+    if (found.better_than(best)) best = found;
+  }
+  return best;
+}
+
+// If bounds are grouped: evaluates the features of the rows that changed, so that bounds hold again.
+template <class Sums>
+void SplitChecker<Sums>::evaluate_changed(NodeIndex i, std::size_t depth) {
+  constexpr std::size_t few = 8;  // one feature in so many; if there are more, all are evaluated
+  if (!grouped_ || !bounds(i).known() || !bounds(i).is_pending()) return;
+  numbers_.clear();
+  for (const auto* features : check_->touched.features[static_cast<std::size_t>(i)]) {
+    numbers_.insert(numbers_.end(), features->begin(), features->end());
+    if (numbers_.size() * few > layout().size()) return;
+  }
+  for (std::size_t number = bounds(i).n_evaluated(); number < layout().size(); ++number)
+    numbers_.push_back(static_cast<std::uint32_t>(number));
+  std::sort(numbers_.begin(), numbers_.end());
+  numbers_.erase(std::unique(numbers_.begin(), numbers_.end()), numbers_.end());
+  SplitEvaluator<Sums> evaluator(context_.gain, node(i).sums);
+  BestSplit best;
+  GroupSurvey survey;
+  for (const std::uint32_t number : numbers_)
+    evaluator.improve(layout()[number], path_.of_feature(depth, number), best, &survey);
+  bounds(i).evaluated_changed(context_.gain, node(i).sums, survey, layout().size());
+}
+
+// The best candidate of all features. Those whose bound is below the best so far are skipped.
+template <class Sums>
+BestSplit SplitChecker<Sums>::find_best(NodeIndex i, std::size_t depth) {
+  const bool known = bounds(i).known();
+  const std::uint32_t likely = layout().number_of(node(i).split.feature);
+  if (!known) bounds(i).start(context_.gain, node(i).sums, layout());
+  evaluate_changed(i, depth);
+  BestSplit best = evaluate_unbounded(i, depth);
+  if (likely != ColumnIndex::none && (grouped_ ? known : !known || limit(i, likely) != no_gain)) {
+    const BestSplit found = evaluate_feature(i, depth, likely);
+    if (found.better_than(best)) best = found;
+  }
+  for (std::size_t u = 0; u < n_units_; ++u) {
+    const std::size_t unit = grouped_ ? u : layout().by_offset()[u];
+    if (!grouped_ && unit == likely) continue;
+    const double most = known ? limit(i, unit) : -no_gain;
+    // Of equal gains the smaller feature wins, so an equal bound does not rule a unit out.
+    if (most < best.gain || most == no_gain) continue;
+    evaluate_unit(i, depth, unit, best);
+  }
+  bounds(i).tighten();
+  return best;
+}
+
+// --- whether a split passes ----------------------------------------------------------------------
+
+template <class Sums>
+typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::check_split(NodeIndex i,
+                                                                     std::size_t depth) {
+  return context_.rule.kind == UpdateRule::Kind::rank ? check_rank(i, depth)
+                                                      : check_regret(i, depth);
+}
+
+template <class Sums>
+typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::check_rank(NodeIndex i,
+                                                                    std::size_t depth) {
+  const double present = gain_of_split(i);
+  if (present == no_gain) return Outcome::fails;
+  if (!require_histogram(i, depth)) return Outcome::waits;
+  SplitEvaluator<Sums> evaluator(context_.gain, node(i).sums);
+  std::int64_t n_ahead = 0;
+  for (const std::uint32_t number : layout().by_offset())
+    n_ahead += evaluator.count_better(layout()[number], path_.of_all(depth, number), present);
+  return n_ahead < context_.rule.n_top ? Outcome::passes : Outcome::fails;
+}
+
+// Units whose bound is tolerated are not evaluated. A better split by the same feature that moves only a
+// few rows replaces the present one. If there is any tolerance, that is also done where the present split
+// leaves a child too little (it is void).
+template <class Sums>
+typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::check_regret(NodeIndex i,
+                                                                      std::size_t depth) {
+  const std::int64_t n = node(i).sums.n;
+  const std::uint32_t own = layout().number_of(node(i).split.feature);
+  const bool known = bounds(i).known();
+  const double present = gain_of_split(i);
+  const bool is_void = present == no_gain;
+  if (is_void && (context_.rule.tolerance == 0 || !may_split(i))) return Outcome::fails;
+  const std::int64_t n_least = std::min(n, cost::rows_per_move * bounds(i).rows_to_move());
+  const auto tolerates = [&](double best, double than, std::int64_t n_rows) {
+    return context_.tolerates(best, than, n_rows);
+  };
+  // Ungrouped bounds cover all features and can decide without a histogram.
+  const auto passes_by_bounds = [&](double unbounded) {
+    if (!known) return false;
+    const double most = bounds(i).limit_of_all(context_.gain, node(i).sums);
+    return tolerates(std::max(unbounded, most), present, n_least);
+  };
+  if (!grouped_ && passes_by_bounds(no_gain)) return Outcome::passes;
+  if (!require_histogram(i, depth)) return Outcome::waits;
+  evaluate_changed(i, depth);
+  const double unbounded = evaluate_unbounded(i, depth).gain;
+  if (grouped_ && passes_by_bounds(unbounded)) return Outcome::passes;
+  if (!known) bounds(i).start(context_.gain, node(i).sums, layout());
+
+  BestSplit best_own;
+  SplitEvaluator<Sums> evaluator(context_.gain, node(i).sums);
+  if (is_void || !known || grouped_ || !tolerates(limit(i, own), present, n_least)) {
+    best_own = evaluate_feature(i, depth, own);
+    bounds(i).set_margin(
+        evaluator.margin(layout()[own], path_.of_feature(depth, own), node(i).split));
+  }
+  const double standard = is_void ? best_own.gain : present;
+  if (standard == no_gain || !tolerates(std::max(best_own.gain, unbounded), standard, n))
+    return Outcome::fails;
+  for (std::size_t u = 0; u < n_units_; ++u) {
+    const std::size_t unit = grouped_ ? u : layout().by_offset()[u];
+    if (!grouped_ && unit == own) continue;
+    if (known && tolerates(limit(i, unit), standard, n)) continue;
+    BestSplit best;
+    evaluate_unit(i, depth, unit, best);
+    if (!tolerates(best.gain, standard, n)) return Outcome::fails;
+  }
+  bounds(i).tighten();
+  if (!(best_own.gain > present)) return Outcome::passes;
+  const FeatureCells<Sums> cells = path_.of_feature(depth, own);
+  const std::int64_t n_moving =
+      evaluator.rows_between(layout()[own], cells, node(i).split, best_own.split);
+  if (is_void && cost::largest_shift * n_moving > n) return Outcome::fails;
+  if (!is_void && tolerates(best_own.gain, present, std::min(n, cost::rows_per_move * n_moving)))
+    return Outcome::passes;
+  context_.undo.save_tree(check_->t);
+  check_->shifts.push_back({i, std::exchange(node(i).split, best_own.split)});
+  bounds(i).set_margin(evaluator.margin(layout()[own], cells, best_own.split));
+  ++check_->counts.nodes_shifted;
+  check_->counts.rows_shifted += n_moving;
+  check_->counts.work += cost::looked_up_row * static_cast<double>(context_.model.n_rows()) +
+                         cost::compared_row * static_cast<double>(n);
+  return Outcome::shifted;
+}
+
+template struct TreeCheck<PackedSums>;
+template struct TreeCheck<WideSums>;
+template class SplitChecker<PackedSums>;
+template class SplitChecker<WideSums>;
+
+}  // namespace graftboost
