@@ -12,7 +12,7 @@ void bind_update_counts(nb::module_& m) {
       .def_ro("nodes_retrained", &gb::UpdateCounts::nodes_regrown)
       .def_ro("rows_retrained", &gb::UpdateCounts::rows_regrown)
       .def_ro("nodes_shifted", &gb::UpdateCounts::nodes_shifted)
-      .def_ro("work", &gb::UpdateCounts::work)
+      .def_prop_ro("work", [](const gb::UpdateCounts& c) { return c.work.amount(); })
       .def_ro("seconds_checking", &gb::UpdateCounts::seconds_checking)
       .def_ro("seconds_mending", &gb::UpdateCounts::seconds_regrowing)
       .def_ro("seconds_refitting", &gb::UpdateCounts::seconds_refitting)

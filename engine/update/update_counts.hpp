@@ -5,6 +5,25 @@
 
 namespace graftboost {
 
+// Work in the units of update_cost.hpp. Every amount is rounded before it is added, so that the sum does
+// not depend on the order of threads, shards and rows.
+class Work {
+ public:
+  Work& operator+=(double amount) {
+    steps_ += static_cast<std::int64_t>(amount * steps_per_unit + 0.5);
+    return *this;
+  }
+  Work& operator+=(const Work& other) {
+    steps_ += other.steps_;
+    return *this;
+  }
+  double amount() const { return static_cast<double>(steps_) / steps_per_unit; }
+
+ private:
+  static constexpr double steps_per_unit = 64;
+  std::int64_t steps_ = 0;
+};
+
 struct UpdateCounts {
   bool refitted = false;
   std::int64_t trees_touched = 0;
@@ -13,7 +32,7 @@ struct UpdateCounts {
   std::int64_t rows_regrown = 0;
   std::int64_t nodes_shifted = 0;
   std::int64_t rows_shifted = 0;
-  double work = 0;  // see update_cost.hpp
+  Work work;
   double seconds_checking = 0, seconds_regrowing = 0, seconds_refitting = 0;
 
   UpdateCounts& operator+=(const UpdateCounts& other) {

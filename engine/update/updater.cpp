@@ -136,7 +136,7 @@ class Updater {
     const double to_regrow =
         work_to_regrow(trees) * (changed_.n_added() == 0 ? 1 : cost::first_trees);
     return !context_.rule.keeps_structure() &&
-           counts().work + to_regrow > share * work_of_refit(trees);
+           counts().work.amount() + to_regrow > share * work_of_refit(trees);
   }
 
   // Besides growing, scores have to be gathered: from half of the trees, on average.
