@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.json_lines import to_json
 from benchmarks.libraries import Library
 from benchmarks.settings import Settings
 
@@ -90,7 +91,7 @@ class Run:
         """Write the run as JSON; an earlier run of the same name gives way."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.json"
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+        path.write_text(to_json(asdict(self)) + "\n")
         return path
 
 

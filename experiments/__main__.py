@@ -11,10 +11,10 @@ from pathlib import Path
 from rich.console import Console
 
 from datasets import FOLDER_VARIABLE, ROOT
-from experiments.catalogue import EXPERIMENTS
-from experiments.experiment import SCALES, Experiment
-from experiments.running import run
-from experiments.showing import write_page
+from experiments.harness.catalogue import EXPERIMENTS
+from experiments.harness.experiment import SCALES, Experiment
+from experiments.harness.pages import write_page
+from experiments.harness.running import run
 
 RESULTS = ROOT / "experiments" / "results"
 PAGE = ROOT / "docs" / "results.md"

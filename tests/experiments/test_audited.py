@@ -12,18 +12,18 @@ pytest.importorskip("matplotlib")
 
 from benchmarks.settings import Settings
 from datasets import Dataset, paper
-from experiments import (
+from experiments.harness import draws
+from experiments.harness.experiment import Experiment
+from experiments.harness.results import Done, Results
+from experiments.ours import frontier
+from experiments.paper import (
     backdoor,
-    draws,
-    frontier,
     leaf_error,
     membership,
     robustness,
     similarity,
     split_shift,
 )
-from experiments.experiment import Experiment
-from experiments.results import Done, Results
 
 SMALL = Settings(iterations=5, leaves=6, threads=1)
 SIZES = {
