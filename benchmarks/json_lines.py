@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-DIGITS = 8  # significant: no page shows more than four
+DIGITS = 7  # significant; no page shows more than four
 WIDTH = 1000  # characters of a line; longer ones are broken up, except for lists of numbers
 
 
@@ -15,7 +15,7 @@ def to_json(value: Any) -> str:
     Examples
     --------
     >>> to_json({"seconds": [1 / 3, 0.5], "refits": 0})
-    '{"seconds": [0.33333333, 0.5], "refits": 0}'
+    '{"seconds": [0.3333333, 0.5], "refits": 0}'
     """
     return _written(_rounded(value), "")
 

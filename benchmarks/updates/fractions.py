@@ -109,7 +109,7 @@ class _Draws:
         refitted = report.strategy == "refit"
         record.add("refits", refitted)
         visits = model.n_rows_ * self.trees
-        record.add("rows_retrained", 1.0 if refitted else report.rows_retrained / visits)
+        record.add("rows_regrown", 1.0 if refitted else report.rows_retrained / visits)
         return model
 
     def _refit(self, drawn: NDArray[np.int64], updated: Any) -> None:
@@ -159,7 +159,7 @@ def _table(run: Run, way: Way) -> str:
             continue
         case = record.case
         draws = len(record.samples["update_seconds"])
-        retrained = 100 * (sum(record.samples["rows_retrained"]) / draws)
+        retrained = 100 * (sum(record.samples["rows_regrown"]) / draws)
         faster = times_faster(run, record, "update_seconds")
         rows.append(
             [

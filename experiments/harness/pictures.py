@@ -75,7 +75,7 @@ def to_refit(record: Record) -> float | None:
 
 def nodes(record: Record) -> float | None:
     """Median of the nodes retrained; none after a refit, nor where an axis of powers has no 0."""
-    return None if mostly_refitted(record) else record.median("nodes_retrained") or None
+    return None if mostly_refitted(record) else record.median("nodes_regrown") or None
 
 
 def above(record: Record, error: str = "error_updated") -> float:

@@ -90,8 +90,8 @@ def nodes_text(record: Record) -> str:
     """Median of the nodes retrained, with the rows in per cent of one training's visits."""
     if mostly_refitted(record):
         return REFIT
-    share = 100 * (record.median("rows_retrained") or 0.0)
-    return f"{record.median('nodes_retrained'):,.0f} ({share:.2g}%)"
+    share = 100 * (record.median("rows_regrown") or 0.0)
+    return f"{record.median('nodes_regrown'):,.0f} ({share:.2g}%)"
 
 
 def errors_text(record: Record) -> str:

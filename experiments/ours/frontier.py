@@ -78,7 +78,7 @@ def tables(results: Results) -> str:
                         title,
                         f"{tolerance:g}",
                         str(pooled(record)),
-                        f"{100 * mean(record, 'rows_retrained'):.1f}%",
+                        f"{100 * mean(record, 'rows_regrown'):.1f}%",
                         f"{_seconds(record):.2f}",
                         f"{sum(record.samples['refits']):.0f} of {draws}",
                     ]
@@ -112,7 +112,7 @@ def draw(results: Results) -> Figure:
     for i, (axis, name) in enumerate(zip(axes, names, strict=True)):
         for (rule, title), colour, marker in zip(TITLES.items(), COLOURS, MARKERS, strict=False):
             points = _points(results, name, rule)
-            x = [max(100 * mean(record, "rows_retrained"), 0.01) for _, record in points]
+            x = [max(100 * mean(record, "rows_regrown"), 0.01) for _, record in points]
             y = [pooled(record).value or math.nan for _, record in points]
             axis.plot(x, y, color=colour, marker=marker, markersize=4, label=title)
             for (tolerance, _), at_x, at_y in zip(points, x, y, strict=True):
@@ -146,8 +146,8 @@ def remark(results: Results) -> str:
         if ranked is not None and ours is not None:
             words.append(
                 f"{name} {pooled(ranked).value or 0:.2f} at "
-                f"{100 * mean(ranked, 'rows_retrained'):.1f}% against "
-                f"{pooled(ours).value or 0:.2f} at {100 * mean(ours, 'rows_retrained'):.1f}%"
+                f"{100 * mean(ranked, 'rows_regrown'):.1f}% against "
+                f"{pooled(ours).value or 0:.2f} at {100 * mean(ours, 'rows_regrown'):.1f}%"
             )
     return (
         "The paper does not measure forgetting. Under its rule with σ = 0.1 and under our default: "

@@ -55,7 +55,8 @@ def _measure(name: str, max_rows: int | None, share: float, rule: str) -> Values
     model.set_params(**RULES[rule].parameters)
     rows = (data.X_train, data.y_train, data.X_test, data.y_test)
     found = audit.backdoor(model, *rows, share=share)
-    return dict(found.figures)
+    kept = (*STAGES, "rows", "strategies")
+    return {name: found.figures[name] for name in kept}
 
 
 def tables(results: Results) -> str:

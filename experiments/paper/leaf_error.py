@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ALL_SIZES = {**SIZES, "10%": 0.1, "50%": 0.5, "80%": 0.8}
 KEPT = "kept"  # trees keep their structure, so every row keeps its old gradients
 ALL_RULES: dict[str, Rule] = {**RULES, KEPT: {"tolerance_rule": "regret", "tolerance": np.inf}}
+UNTOUCHED = "untouched"
 ALL_TITLES = {**TITLES, KEPT: "no node retrained"}
 
 # Data sets, how many of their rows are used (None for all), and how often rows are drawn.
@@ -72,8 +73,8 @@ def _measure(name: str, max_rows: int | None, way: Way, size: str, n_draws: int)
             alone = before if way == "remove" and rule == KEPT else None
             figures = audit.leaf_error(model, before=alone).figures
             found.setdefault(rule, []).append(figures["updated"])
-            if figures.get("left alone") is not None:
-                found.setdefault("left alone", []).append(figures["left alone"])
+            if (untouched := figures.get("left alone")) is not None:
+                found.setdefault(UNTOUCHED, []).append(untouched)
     return {who: float(np.mean(errors)) for who, errors in found.items()}
 
 
@@ -85,7 +86,7 @@ def _line(results: Results, name: str, way: Way, who: str) -> list[float | None]
 def tables(results: Results) -> str:
     """One row for each data set, way and rule, one column for each size."""
     rows: list[list[str]] = []
-    who = {**ALL_TITLES, "left alone": "left alone"}
+    who = {**ALL_TITLES, UNTOUCHED: UNTOUCHED}
     for name in results.all_of("data"):
         for way in WAYS:
             for one, title in who.items():
@@ -110,10 +111,8 @@ def draw(results: Results) -> Figure:
         }
         if (name, way) in PAPER:
             series["the paper"] = PAPER[name, way]
-        series["left alone"] = _numbers(_line(results, name, way, "left alone"))
-        lines(
-            axis, [size.replace(" row", "") for size in ALL_SIZES], series, controls=["left alone"]
-        )
+        series[UNTOUCHED] = _numbers(_line(results, name, way, UNTOUCHED))
+        lines(axis, [size.replace(" row", "") for size in ALL_SIZES], series, controls=[UNTOUCHED])
         axis.set_title(f"{name}, {'removed' if way == 'remove' else 'added'}")
         axis.set_ylim(bottom=0)
         if i % 4 == 0:
@@ -152,7 +151,7 @@ EXPERIMENT = Experiment(
     question=(
         "How far are leaf values after an update from those that the same trees get from fresh "
         "gradients? The sum of the distances over all leaves, of the sum of the latter's sizes; "
-        '"left alone" is the model before a removal, against fresh values on the rows left.'
+        '"untouched" is the model before a removal, against fresh values on the rows left.'
     ),
     paper="Table 13",
     cases=cases,

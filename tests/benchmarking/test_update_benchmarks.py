@@ -76,7 +76,7 @@ def test_one_part_of_one_data_set_and_its_options(data_folder: Path, tmp_path: P
     record = run.find("adult", OURS, way="remove", share=0.001, tolerance=0.5)
     assert record is not None
     assert len(record.samples["loss_refitted"]) == 3
-    assert all(0 <= share <= 1 for share in record.samples["rows_retrained"])
+    assert all(0 <= share <= 1 for share in record.samples["rows_regrown"])
     # The goals are about the tolerance that one gets without asking.
     by_default = run.find("adult", OURS, way="remove", share=0.001, tolerance=1.2)
     measured = {goal.what: goal.measured for goal in goals({run.name: run})}

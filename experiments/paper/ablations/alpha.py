@@ -172,7 +172,7 @@ def _nodes(records: list[Record], rule: str, choose: Callable[[list[float]], flo
     """Nodes retrained at the least or the greatest sampling rate, all data sets together."""
     alpha = choose([float(r.case["alpha"]) for r in records])
     found = [r for r in records if r.library == rule and r.case["alpha"] == alpha]
-    return math.fsum(r.median("nodes_retrained") or 0.0 for r in found)
+    return math.fsum(r.median("nodes_regrown") or 0.0 for r in found)
 
 
 EXPERIMENT = Experiment(

@@ -56,6 +56,8 @@ DATA: dict[Scale, dict[str, tuple[int | None, int]]] = {
     },
 }
 
+TIE = 1e-6  # means of φ that differ by less are equal: stored figures are rounded
+
 PAPER = {
     "letter, fall of phi from sigma 0 to 0.5": 0.05,  # "about 5%"; all else is pictures
     "largest sigma suggested": 0.15,
@@ -230,7 +232,7 @@ def remark(results: Results) -> str:
             _, *phi, untouched = (value or 0.0 for value in line.phi())
             values = [v for v, r in zip(phi, line.refits()[1:-1], strict=True) if not r]
             in_place += len(values)
-            closer += sum(value > untouched for value in values)
+            closer += sum(value > untouched + TIE for value in values)
             if rule == "rank":
                 falls[line.title] = phi[0] - phi[-1]
     largest = max(falls, key=falls.__getitem__, default=None)

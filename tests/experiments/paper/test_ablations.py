@@ -124,7 +124,7 @@ def test_an_update_that_is_a_refit_has_all_that_a_retrained_model_has() -> None:
             assert record.samples["loss_after"] == record.samples["loss_refitted"]
             assert record.samples["error_updated"] == record.samples["error_refitted"]
             assert record.samples["alike_updated"] == [1.0]
-            assert record.samples["rows_retrained"] == [1.0]
+            assert record.samples["rows_regrown"] == [1.0]
             assert ratio(record) == pytest.approx(1.0)
 
 
