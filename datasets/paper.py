@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Series = Literal["global_temperatures", "web_traffic"]
-LAGS = 15  # values before the one that is to be foretold
+LAGS = 15  # preceding values from which a value is predicted
 
 
 def _numbers(frame: pd.DataFrame) -> NDArray[np.float32]:
@@ -33,18 +33,18 @@ def _one_hot(frame: pd.DataFrame) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class PaperSet:
-    """A data set of the paper's Table 1, and how ours becomes like it."""
+    """A data set of the paper's Table 1, and how ours is prepared to match it."""
 
     title: str
     task: Task
-    n_train: int  # these four as the paper has them
+    n_train: int  # these four are the paper's
     n_test: int
     n_features: int
     n_classes: int  # 0 for regression
     source: str  # name in the registry
-    official: bool = False  # whether the split is the one that comes with the data
-    differs: str | None = None  # in what ours differs
-    stand_in: str | None = None  # what stands here in the place of the paper's set, if another does
+    official: bool = False  # whether the data comes with a split
+    differs: str | None = None  # how ours differs
+    stand_in: str | None = None  # the data that replaces the paper's, if any
     features: Callable[[pd.DataFrame], NDArray[np.float32]] = _numbers
 
 
@@ -57,7 +57,7 @@ SETS = {
         n_features=87,
         n_classes=2,
         source="adult",
-        differs="one-hot coding gives 104 features, not 87; which the paper left out is not known",
+        differs="one-hot encoding gives 104 features; the paper has 87 and does not say which",
         features=_one_hot,
     ),
     "credit_info": PaperSet(
@@ -77,7 +77,7 @@ SETS = {
         n_features=18,
         n_classes=2,
         source="flights_3m",
-        stand_in="SUSY could not be had: three million flights of 2001, late or not, stand in",
+        stand_in="three million flights of 2001, delayed or not, replace it: it is not available",
     ),
     "higgs": PaperSet(
         "HIGGS",
@@ -87,7 +87,7 @@ SETS = {
         n_features=28,
         n_classes=2,
         source="higgs_sample",
-        stand_in="a sample of HIGGS, less than one per cent of its rows, stands in for all of it",
+        stand_in="a sample of HIGGS, less than one per cent of its rows, replaces it",
     ),
     "optdigits": PaperSet(
         "Optdigits",

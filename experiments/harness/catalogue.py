@@ -1,4 +1,4 @@
-"""All experiments, in the order of the page."""
+"""All experiments, in the order of the index."""
 
 from __future__ import annotations
 

@@ -8,5 +8,5 @@ SERIES = {"global_temperatures": "GlobalTemperatures", "web_traffic": "WebTraffi
 
 
 def starred(name: str) -> str:
-    """Title of a data set, with a star where another one stands in for the paper's."""
+    """Title of a data set, with a star if it replaces the paper's."""
     return SETS[name].title + ("*" if SETS[name].stand_in else "")

@@ -1,4 +1,4 @@
-"""Rows drawn at random go out of a model or come into it: what that costs and what it changes."""
+"""Remove or add rows drawn at random: what an update costs and what it changes."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from experiments.harness.contenders.ours import Ours, Paper
 Way = Literal["remove", "add"]
 WAYS: tuple[Way, ...] = get_args(Way)
 
-# The paper's sizes of D', the rows that come or go, as shares of all.
+# The paper's sizes of D', the removed or added rows, as fractions of all rows.
 ONE_ROW = "1 row"
 SIZES = {ONE_ROW: 0.0, "0.1%": 0.001, "0.5%": 0.005, "1%": 0.01}
 
-Rule = Mapping[str, Any]  # parameters of the estimator that say when a split still passes
+Rule = Mapping[str, Any]  # parameters of the estimator that select the nodes to regrow
 RULES: dict[str, Rule] = {kind.name: kind.parameters for kind in (Ours, Paper)}
 TITLES = {kind.name: kind.title for kind in (Ours, Paper)}
 
 
 class Draws:
-    """Updates with rows of one data set, under several rules, beside their two controls.
+    """Updates with rows of one data set, under several rules, with two controls.
 
-    Rows to remove go out of a copy of a model that was trained on all rows; rows to add come into
-    one that was trained without them. Each rule has its own copy and gets the same rows. The
-    controls are the copy before its update, and the updated copy after `refit`: a full training
-    on the same rows with the same bins.
+    Rows are removed from a copy of a model that was trained on all rows, or added to one that was
+    trained without them. Each rule updates its own copy with the same rows. The controls are the
+    copy before its update, and the updated copy after `refit`, which trains all trees on the same
+    rows with the same bins.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Draws:
     ) -> None:
         self.data, self.rules = data, rules
         self._settings, self._parameters = settings or Settings(), parameters
-        self._spare = len(data.y_train) - 1  # lost by every copy before it is measured
+        self._spare = len(data.y_train) - 1  # removed from every copy before it is measured
 
     @cached_property
     def whole(self) -> Any:
@@ -55,21 +55,21 @@ class Draws:
         return self.fit(np.arange(len(self.data.y_train)))
 
     def fit(self, rows: NDArray[np.int64], **parameters: Any) -> Any:
-        """A model of some rows, which have their places as ids."""
+        """A model trained on some rows, whose ids are their positions."""
         model = LIBRARIES[OURS].model("classification", self._settings)
         model.set_params(**self._parameters, **parameters)
         return model.fit(self.data.X_train[rows], self.data.y_train[rows], row_ids=rows)
 
     def draw(self, n_rows: int, seed: int) -> NDArray[np.int64]:
-        """Some of the rows, for the draw with this number."""
+        """Rows of the draw with this seed."""
         return np.random.default_rng(seed).choice(self._spare, n_rows, replace=False)
 
     def without(self, drawn: NDArray[np.int64]) -> NDArray[np.int64]:
-        """All rows but these."""
+        """All other rows."""
         return np.delete(np.arange(len(self.data.y_train)), drawn)
 
     def measure(self, way: Way, n_rows: int, n_draws: int, **case: str | float) -> list[Record]:
-        """Draw so many rows so often; returns a record for each rule."""
+        """Update the model with several draws; returns a record for each rule."""
         records = {
             name: Record(self.data.name, name, case={"way": way, "rows": n_rows, **case})
             for name in self.rules
@@ -91,14 +91,14 @@ class Draws:
             record.add("refit_seconds", seconds)
             record.add("loss_refitted", loss)
             record.add("error_refitted", self._error(labels))
-            # The paper's phi is 1 - (C2W + W2C + W2W), and these are all the ways to differ.
+            # The paper's phi: 1 - (C2W + W2C + W2W) is the share of equal predictions.
             record.add("alike_untouched", float(np.mean(before == labels)))
             record.add("alike_updated", float(np.mean(after == labels)))
 
     def _update(
         self, way: Way, drawn: NDArray[np.int64], model: Any, record: Record
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Update a model; returns what it predicts for the test rows, before and after."""
+        """Update a model; returns its predictions for the test rows before and after."""
         X, y = self.data.X_train[drawn], self.data.y_train[drawn]
         before = model.predict(self.data.X_test)
         record.add("loss_before", self._loss(model, drawn))

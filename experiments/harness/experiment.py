@@ -1,4 +1,4 @@
-"""What every experiment has: cases to measure, and how their results are shown."""
+"""What defines an experiment: the cases to measure, and how their results are shown."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Values = dict[str, Any]  # what JSON can hold
 
 @dataclass(frozen=True)
 class Case:
-    """One measurement, which is saved when it is done and not made twice.
+    """One measurement, which is saved when it is done and is not repeated.
 
-    The labels say which it is (``{"data": "adult", "split": 0}``); no two cases of an experiment
-    have the same.
+    The labels identify the case (``{"data": "adult", "split": 0}``) and are unique within an
+    experiment.
     """
 
     labels: Mapping[str, Label]
@@ -33,19 +33,19 @@ class Case:
 
     @property
     def key(self) -> str:
-        """The labels in one line."""
+        """The labels on one line."""
         return key_of(self.labels)
 
     @property
     def plan(self) -> str:
-        """The figures that it is measured with, where `measure` is a partial call."""
+        """The parameters of the measurement, if `measure` is a partial call."""
         arguments = getattr(self.measure, "args", ())
         plain = (str, int, float, bool, tuple, type(None))
         return repr([value for value in arguments if isinstance(value, plain)])
 
 
 def key_of(labels: Mapping[str, Label]) -> str:
-    """Labels in one line, as in "adult, split 0".
+    """Labels on one line, as in "adult, split 0".
 
     Examples
     --------
@@ -57,7 +57,7 @@ def key_of(labels: Mapping[str, Label]) -> str:
 
 
 def no_goals(results: Results) -> list[Goal]:
-    """For experiments that show and do not judge."""
+    """For experiments without goals."""
     return []
 
 
@@ -67,10 +67,12 @@ class Experiment:
 
     name: str  # on the command line, and of its files
     title: str
-    question: str  # what is asked and how it is answered, in a few sentences for the page
-    paper: str | None  # the paper's table or figure, as in "Table 4"; None for one of ours
+    question: str  # what is measured and how, in a few sentences
+    paper: str | None  # the paper's table or figure, as in "Table 4"; None for our own
+    caption: str  # of the picture
     cases: Callable[[Scale], Iterable[Case]]
+    answer: Callable[[Results], str]  # in two sentences, at the head of the page
     tables: Callable[[Results], str]  # Markdown
     draw: Callable[[Results], Figure]
-    remark: Callable[[Results], str]  # where it differs from the paper or from what one expects
+    remark: Callable[[Results], str]  # where results differ from the paper or from expectation
     goals: Callable[[Results], list[Goal]] = no_goals

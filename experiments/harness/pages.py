@@ -1,8 +1,7 @@
-"""Results as files beside their JSON, and as one page."""
+"""Results as Markdown: one page with a picture for each experiment, and an index of the pages."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,42 +10,48 @@ from experiments.harness.experiment import Experiment, Scale
 from experiments.harness.results import Results, load_results
 
 INTRODUCTION = (
-    "The tables and figures of *Online Gradient Boosting Decision Tree: In-Place Updates for "
-    "Efficient Adding/Deleting Data*, run with graftboost, and some of our own. Every comparison "
-    "has the control that it needs: a model to which nothing is done, and one that is trained "
-    "again. Unless said otherwise models have 20 leaves, 100 iterations and shrinkage 0.1. The "
-    "page is written by `python -m experiments report`."
+    "This page lists the experiments of *Online Gradient Boosting Decision Tree: In-Place Updates "
+    "for Efficient Adding/Deleting Data*, repeated with graftboost, and experiments of our own. "
+    "Every comparison includes two controls: the untouched model, which is not updated, and a "
+    "retrained or refitted model. Models have 20 leaves, 100 iterations and a learning rate of "
+    "0.1, unless stated otherwise."
 )
+WRITTEN = (
+    "The pages are written by `python -m experiments report` from the measurements in "
+    "`experiments/results`; each page states the command that measures its figures."
+)
+QUICK = "These are quick runs on small samples. They only show that everything works."
 
-RESOLUTION = 110  # dots per inch: legible on a page, and a picture stays under 150 kB
-
-
-def write_files(experiment: Experiment, results: Results, folder: Path) -> None:
-    """Write the table as Markdown and the picture as PNG."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{experiment.name}.md").write_text(_body(experiment, results) + "\n")
-    if not any(results.where()):
-        return
-    figure = experiment.draw(results)
-    # Without the date and the version that matplotlib writes, the same figure is the same file.
-    figure.savefig(folder / f"{experiment.name}.png", dpi=RESOLUTION, metadata={"Software": None})
+RESOLUTION = 110  # dots per inch: legible on a page, and most pictures stay below 200 kB
 
 
-def write_page(experiments: Sequence[Experiment], scale: Scale, folder: Path, page: Path) -> None:
-    """Write one page with every experiment of which the folder holds results."""
+def write_pages(experiments: Sequence[Experiment], scale: Scale, folder: Path, index: Path) -> None:
+    """Write a page for every experiment with results in the folder, and the index of the pages.
+
+    The pages and pictures are written to the folder beside the index that has its name:
+    ``results/`` beside ``results.md``.
+    """
     found = [(e, r) for e in experiments if (r := load_results(folder, e.name)) is not None]
-    missing = [e for e in experiments if e.name not in {found_one.name for found_one, _ in found}]
-    parts = [_head(found, scale)]
+    missing = [e for e in experiments if all(e is not there for there, _ in found)]
     for experiment, results in found:
-        write_files(experiment, results, folder)
-        picture = os.path.relpath(folder / f"{experiment.name}.png", page.parent)
-        parts += [f"## {experiment.title}", _body(experiment, results)]
-        if any(results.where()):
-            parts.append(f"![{experiment.title}]({picture})")
-    if missing:
-        lines = [f"- {e.title}: `{command_of(e, scale)}`" for e in missing]
-        parts += ["## Not run yet", "\n".join(lines)]
-    page.write_text("\n\n".join(parts) + "\n")
+        write_page(experiment, results, pages_folder(index))
+    index.write_text(_index(found, missing, scale, pages_folder(index).name))
+
+
+def pages_folder(index: Path) -> Path:
+    """Folder of the pages that an index lists."""
+    return index.with_suffix("")
+
+
+def write_page(experiment: Experiment, results: Results, folder: Path) -> None:
+    """Write the page of one experiment, and its picture as PNG."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{experiment.name}.md").write_text(_page(experiment, results))
+    if any(results.where()):
+        figure = experiment.draw(results)
+        # Without the version that matplotlib writes, the same figure gives the same file.
+        path = folder / f"{experiment.name}.png"
+        figure.savefig(path, dpi=RESOLUTION, metadata={"Software": None})
 
 
 def command_of(experiment: Experiment, scale: Scale) -> str:
@@ -54,41 +59,72 @@ def command_of(experiment: Experiment, scale: Scale) -> str:
     return f"python -m experiments run {experiment.name} --scale {scale}"
 
 
-def _head(found: Sequence[tuple[Experiment, Results]], scale: Scale) -> str:
-    lines = ["# Results", INTRODUCTION]
+def _index(
+    found: Sequence[tuple[Experiment, Results]],
+    missing: Sequence[Experiment],
+    scale: Scale,
+    folder: str,
+) -> str:
+    parts = ["# Results", INTRODUCTION, WRITTEN]
     if scale == "quick":
-        lines.append("These are the quick runs: small samples, few draws. They show that it works.")
+        parts.append(QUICK)
     if found:
-        results = found[0][1]
-        machine = ", ".join(
-            value if name in ("processor", "system") else f"{name} {value}"
-            for name, value in results.machine.items()
-        )
-        versions = ", ".join(f"{name} {value}" for name, value in results.versions.items())
-        lines.append(f"Measured on: {machine}. {versions}.")
-    held = [goal for e, r in found if any(r.where()) for goal in e.goals(r)]
-    goals = [goal for goal in held if goal.measured is not None]
-    if goals:
-        lines += ["## What we hold ourselves to", goals_table(goals)]
-    contents = [f"- [{e.title}](#{_anchor(e.title)})" for e, _ in found]
-    return "\n\n".join([*lines, "## Contents", "\n".join(contents)])
+        parts.append(_circumstances(found[0][1]))
+    goals = [goal for e, r in found if any(r.where()) for goal in e.goals(r)]
+    measured = [goal for goal in goals if goal.measured is not None]
+    if measured:
+        parts += ["## Goals", goals_table(measured)]
+    groups = {
+        "## Our own experiments": [(e, r) for e, r in found if e.paper is None],
+        "## The paper's tables and figures": [(e, r) for e, r in found if e.paper is not None],
+    }
+    for title, group in groups.items():
+        if group:
+            parts += [title, "\n".join(_entry(e, r, folder) for e, r in group)]
+    if missing:
+        lines = [f"- {e.title}: `{command_of(e, scale)}`" for e in missing]
+        parts += ["## Not run yet", "\n".join(lines)]
+    return "\n\n".join(parts) + "\n"
 
 
-def _anchor(title: str) -> str:
-    kept = [c for c in title.lower() if c.isalnum() or c in " -_"]
-    return "".join(kept).replace(" ", "-")
+def _entry(experiment: Experiment, results: Results, folder: str) -> str:
+    """A line of the index, with the answer in full."""
+    origin = f" ({experiment.paper})" if experiment.paper else ""
+    entry = f"- [{experiment.title}]({folder}/{experiment.name}.md){origin}"
+    answer = experiment.answer(results) if any(results.where()) else ""
+    return f"{entry}: {answer}" if answer else entry
 
 
-def _body(experiment: Experiment, results: Results) -> str:
-    origin = f"The paper's {experiment.paper}." if experiment.paper else "Ours; not in the paper."
-    run = (
-        f"{origin} `{command_of(experiment, results.scale)}`, {results.dates()}, "
-        f"{results.seconds():,.0f} s."
+def _circumstances(results: Results) -> str:
+    machine = ", ".join(
+        value if name in ("processor", "system") else f"{name} {value}"
+        for name, value in results.machine.items()
     )
-    parts = [experiment.question, run]
-    if any(results.where()):
-        parts += [experiment.tables(results), experiment.remark(results)]
+    versions = ", ".join(f"{name} {value}" for name, value in results.versions.items())
+    return f"Machine: {machine}. Versions: {versions}."
+
+
+def _page(experiment: Experiment, results: Results) -> str:
+    measured = any(results.where())
+    parts = [f"# {experiment.title}"]
+    if measured:
+        parts += [
+            experiment.answer(results),
+            f"![{experiment.title}]({experiment.name}.png)",
+            experiment.caption,
+        ]
+    origin = f"The paper's {experiment.paper}." if experiment.paper else "Not in the paper."
+    parts += [
+        "## Setup",
+        f"{experiment.question} {origin}",
+        f"```bash\n{command_of(experiment, results.scale)}\n```",
+        f"Measured {results.dates()}, in {results.seconds():,.0f} s.",
+    ]
     if skipped := results.skipped():
         parts.append(f"Skipped: {', '.join(skipped)}.")
     parts += [f"Failed: {failure}." for failure in results.failures()]
-    return "\n\n".join(part for part in parts if part)
+    if measured:
+        parts += ["## Figures", experiment.tables(results)]
+        if remark := experiment.remark(results):
+            parts += ["## Discussion", remark]
+    return "\n\n".join(part for part in parts if part) + "\n"

@@ -1,4 +1,4 @@
-"""Records as a case stores them, and as they are written in tables and drawn."""
+"""Records of updates: how a case stores them, and how tables show them."""
 
 from __future__ import annotations
 
@@ -13,37 +13,35 @@ from experiments.harness.draws import TITLES
 from experiments.harness.experiment import Label, Values
 from experiments.harness.results import Results
 
-# A ratio says nothing if it may as well be 2 more or less, or if it comes from a handful of rows.
+# A ratio with a wider interval, or from fewer rows, is not shown.
 WIDEST = 2.0
 FEWEST_ROWS = 20
 
 REFIT = "refit"
 UNKNOWN = "?"
 
-UPDATES = (
-    f'"{REFIT}" stands where most of the draws found that training all again was cheaper than an '
-    "update in place."
-)
-RETRAINED = (
-    "**Nodes retrained**, median over the draws, with the rows that they held in per cent of the "
-    "row visits of one full training."
+UPDATES = f'"{REFIT}" marks updates in which most of the draws were refits, which were cheaper.'
+REGROWN = (
+    "**Nodes regrown**, median over the draws, with the rows of these nodes as a percentage of the "
+    "rows visited by one full training."
 )
 ERRORS = (
-    "**Test error** updated / retrained / untouched, mean over the draws, under the default rule."
+    "**Test error** of the updated / refitted / untouched model, mean over the draws, under the "
+    "default rule."
 )
 RATIOS = (
     "**Forgetting** is (loss of the removed rows after the update - before) / (their loss after "
-    "`refit()` - before), **learning** the same of added rows, summed over the draws; an untouched "
-    f'model has 0 and a retrained one 1. "{UNKNOWN}" stands where all draws together have fewer '
-    f"than {FEWEST_ROWS} rows, or several draws a bootstrap interval wider than {WIDEST:g}: "
-    "retraining by itself moves the loss of a few rows as much. A single draw has no interval."
+    "`refit()` - before), summed over the draws; **learning** is the same ratio for added rows. An "
+    f'untouched model has 0 and a refitted model has 1. "{UNKNOWN}" means that the figure is not '
+    f"reliable: the draws have fewer than {FEWEST_ROWS} rows together, or the bootstrap interval "
+    f"over the draws is wider than {WIDEST:g}. A single draw has no interval."
 )
 
-Columns = Mapping[str, Label]  # heads of columns, and the value of a case's label under each
+Columns = Mapping[str, Label]  # heads of columns, and the value of the label for each
 
 
 def as_values(records: Iterable[Record]) -> Values:
-    """Records as JSON can hold them."""
+    """Records as JSON values."""
     return {"records": [asdict(record) for record in records]}
 
 
@@ -69,7 +67,7 @@ def names_in(records: Sequence[Record]) -> list[str]:
 
 
 def mostly_refitted(record: Record) -> bool:
-    """Whether at least half of the draws were trained again from all rows."""
+    """Whether at least half of the draws were refits."""
     refits = record.samples["refits"]
     return 2 * sum(refits) >= len(refits)
 
@@ -87,7 +85,7 @@ def seconds_text(record: Record) -> str:
 
 
 def nodes_text(record: Record) -> str:
-    """Median of the nodes retrained, with the rows in per cent of one training's visits."""
+    """Median of the nodes regrown, with their rows as a percentage of one training's."""
     if mostly_refitted(record):
         return REFIT
     share = 100 * (record.median("rows_regrown") or 0.0)
@@ -95,25 +93,25 @@ def nodes_text(record: Record) -> str:
 
 
 def errors_text(record: Record) -> str:
-    """Mean test error updated, retrained and untouched."""
+    """Mean test error of the updated, refitted and untouched model."""
     measures = ("error_updated", "error_refitted", "error_untouched")
     return " / ".join(in_percent(mean(record, measure)) for measure in measures)
 
 
 def ratio(record: Record) -> float | None:
-    """Forgetting or learning over all draws, None where they do not tell."""
+    """Forgetting or learning over all draws, None if it is not reliable."""
     n_draws = len(record.samples["loss_before"])
     found = pooled(record)
     if n_draws * float(record.case["rows"]) < FEWEST_ROWS:
         return None
-    # One draw has no interval, and is shown as it is.
+    # A single draw has no interval and is always shown.
     if n_draws > 1 and (found.low is None or found.high is None or found.high - found.low > WIDEST):
         return None
     return found.value
 
 
 def ratio_text(record: Record) -> str:
-    """Forgetting or learning, or that the draws do not tell."""
+    """Forgetting or learning, or that it is not reliable."""
     value = ratio(record)
     return UNKNOWN if value is None else f"{value:.2f}"
 
@@ -125,7 +123,7 @@ def wide_table(
     write: Callable[[Record], str],
     rules: Sequence[str],
 ) -> str:
-    """One row for each data set, way and rule, one column for each value of a case's label."""
+    """One row for each data set, way and rule, one column for each value of a label."""
     rows = []
     for name in names_in(records):
         for way in dict.fromkeys(str(r.case["way"]) for r in records if r.data == name):

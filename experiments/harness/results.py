@@ -1,4 +1,4 @@
-"""What an experiment measured, on which machine, and how it is stored."""
+"""The measurements of an experiment, the machine they come from, and how they are stored."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from experiments.harness.experiment import Case, Label, Scale, Values, key_of
 
 @dataclass
 class Done:
-    """A case that was measured, or why it was not.
+    """A case that was measured, or the reason why it was not.
 
-    There are no values if there is a ``failure``, or if data is ``missing`` that the case needs.
+    There are no values if the case failed (``failure``) or if its data is ``missing``.
     """
 
     labels: dict[str, Label]
@@ -29,7 +29,7 @@ class Done:
     failure: str | None = None
     missing: str | None = None
     date: str = ""
-    plan: str = ""  # with which figures it was measured, as far as they are known
+    plan: str = ""  # parameters of the measurement, as far as they are known
 
     @property
     def measured(self) -> bool:
@@ -39,7 +39,7 @@ class Done:
 
 @dataclass
 class Results:
-    """All that was measured for one experiment, case by case."""
+    """All measurements of one experiment, case by case."""
 
     experiment: str
     scale: Scale
@@ -49,7 +49,7 @@ class Results:
     cases: list[Done] = field(default_factory=list)
 
     def __contains__(self, case: Case) -> bool:
-        """Whether the case was measured, and with the figures that it has now."""
+        """Whether the case was measured with its current parameters."""
         return any(
             key_of(done.labels) == case.key and done.plan in ("", case.plan)
             for done in self.cases
@@ -57,26 +57,26 @@ class Results:
         )
 
     def where(self, **labels: Label) -> Iterator[Done]:
-        """Cases with these labels that did not fail, in the order they were measured."""
+        """Cases with these labels that were measured, in order."""
         for done in self.cases:
             if done.measured and labels.items() <= done.labels.items():
                 yield done
 
     def find(self, **labels: Label) -> Values | None:
-        """Values of the first case with these labels, None where there is none."""
+        """Values of the first case with these labels, None if there is none."""
         return next((done.values for done in self.where(**labels)), None)
 
     def all_of(self, label: str, **labels: Label) -> list[Any]:
-        """Values that a label takes among the cases with the other labels, each once."""
+        """Distinct values of a label among the cases with the other labels."""
         found = (done.labels[label] for done in self.where(**labels) if label in done.labels)
         return list(dict.fromkeys(found))
 
     def failures(self) -> list[str]:
-        """What failed, and why."""
+        """The cases that failed, and why."""
         return [f"{key_of(d.labels)}: {d.failure}" for d in self.cases if d.failure]
 
     def skipped(self) -> list[str]:
-        """Who was to be compared with and is not installed, and data that is not there."""
+        """Libraries that are not installed, and data that is missing."""
         peers = [name for done in self.where() for name in done.values.get("skipped", [])]
         data = [f"{key_of(d.labels)}: {d.missing}" for d in self.cases if d.missing]
         return list(dict.fromkeys([*peers, *data]))
@@ -87,21 +87,21 @@ class Results:
         return dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
 
     def seconds(self) -> float:
-        """How long all cases took."""
+        """Seconds that all cases took."""
         return sum(done.seconds for done in self.cases)
 
     def add(self, done: Done) -> None:
-        """Note a case; one with the same labels gives way."""
+        """Add a case, in place of an earlier one with the same labels."""
         key = key_of(done.labels)
         self.cases = [other for other in self.cases if key_of(other.labels) != key] + [done]
 
     def in_order_of(self, cases: list[Case]) -> None:
-        """Bring the cases into this order, and drop those that are not among them."""
+        """Sort the cases into this order and drop all others."""
         by_key = {key_of(done.labels): done for done in self.cases}
         self.cases = [by_key[case.key] for case in cases if case.key in by_key]
 
     def save(self, folder: Path) -> None:
-        """Write them as JSON; a file that is there is replaced in one go."""
+        """Write the results as JSON; an existing file is replaced atomically."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.experiment}.json"
         unfinished = path.with_suffix(".json.part")
@@ -110,7 +110,7 @@ class Results:
 
 
 def new_results(experiment: str, scale: Scale) -> Results:
-    """Start with none, on this machine, today."""
+    """Empty results, with this machine and the current date."""
     versions = {}
     for library in LIBRARIES.values():
         if (version := library.version()) != "unknown":
@@ -129,7 +129,7 @@ def today() -> str:
 
 
 def load_results(folder: Path, experiment: str) -> Results | None:
-    """Read what a folder holds of an experiment, None if nothing."""
+    """Read the results of an experiment from a folder, None if there are none."""
     path = folder / f"{experiment}.json"
     if not path.is_file():
         return None

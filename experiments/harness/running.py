@@ -1,4 +1,4 @@
-"""Run experiments: case by case, each saved when it is done."""
+"""Run experiments case by case and save each case when it is done."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from datasets import DataNotFoundError
 from experiments.harness.experiment import Case, Experiment, Scale
-from experiments.harness.pages import write_files
 from experiments.harness.results import Done, Results, load_results, new_results, today
 
 
 def run(
     experiments: Sequence[Experiment], scale: Scale, folder: Path, *, again: bool, console: Console
 ) -> list[Results]:
-    """Measure what is not there yet; returns the results of each experiment."""
+    """Measure the cases without results; returns the results of each experiment."""
     results = []
     with _progress(console) as progress:
         whole = progress.add_task("experiments", total=len(experiments), what="")
@@ -61,7 +60,6 @@ def _run_one(
         progress.advance(task)
     results.in_order_of(cases)
     results.save(folder)
-    write_files(experiment, results, folder)
     progress.update(task, what=f"{results.seconds():.0f} s")
     for name in results.skipped():
         progress.console.print(f"{experiment.name}: skipped {name}")
@@ -69,19 +67,19 @@ def _run_one(
 
 
 def _measure(case: Case) -> Done:
-    # What is loaded by now stays. Updates that are timed collect garbage before they start, which
-    # takes longer than a small update if all libraries are gone through each time.
+    # Timed updates collect garbage before they start. Freezing the objects that exist by now
+    # spares them a pass over all loaded libraries, which takes longer than a small update.
     gc.collect()
     gc.freeze()
     start = time.perf_counter()
     done = Done(dict(case.labels), {}, 0.0, date=today(), plan=case.plan)
     try:
         values = case.measure()
-        json.dumps(values, allow_nan=False)  # or it could not be saved
+        json.dumps(values, allow_nan=False)  # raises here rather than when it is saved
         done.values = values
     except DataNotFoundError as error:
         done.missing = str(error)
-    except Exception as error:  # a peer may raise anything, and the other cases go on
+    except Exception as error:  # a peer may raise anything; the other cases still run
         done.failure = f"{type(error).__name__}: {error}"
     done.seconds = time.perf_counter() - start
     return done

@@ -1,4 +1,4 @@
-"""A backdoor is let into a model and taken out again."""
+"""Rows with a backdoor are added to a model and removed again (Table 4)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 RULES = {kind.name: kind for kind in (Ours, Paper)}
 
-SHARES = (0.05, 0.01)  # of the training rows that get the trigger
+SHARES = (0.05, 0.01)  # of training rows with the trigger
 
 # Data sets, and how many of their rows are used (None for all).
 DATA: dict[Scale, dict[str, int | None]] = {
@@ -31,7 +31,7 @@ DATA: dict[Scale, dict[str, int | None]] = {
     "full": {"optdigits": None, "pendigits": None, "letter": None, "covtype": None},
 }
 
-# Clean accuracy and success of the attack at each stage, in per cent.
+# Clean accuracy and success rate of the attack at each stage, in per cent.
 PAPER = {
     "optdigits": ((96.21, 8.91), (96.27, 100.0), (95.94, 100.0), (95.82, 9.69)),
     "pendigits": ((96.11, 3.97), (96.43, 100.0), (96.48, 100.0), (96.51, 5.55)),
@@ -41,7 +41,7 @@ PAPER = {
 
 
 def cases(scale: Scale) -> Iterator[Case]:
-    """Each data set, each share, under our rule and under the paper's."""
+    """Each data set and share, under our rule and the paper's."""
     for name, max_rows in DATA[scale].items():
         for share in SHARES:
             for rule in RULES:
@@ -60,7 +60,7 @@ def _measure(name: str, max_rows: int | None, share: float, rule: str) -> Values
 
 
 def tables(results: Results) -> str:
-    """Accuracy and success at each stage, ours and the paper's."""
+    """Accuracy and success rate at each stage, ours and the paper's."""
     rows = []
     for name in results.all_of("data"):
         for done in results.where(data=name):
@@ -71,11 +71,11 @@ def tables(results: Results) -> str:
             rows.append([name, f"{done.labels['share']:.0%}", title, *cells, how])
         told = [_cell(clean / 100, attack / 100) for clean, attack in PAPER[name]]
         rows.append([name, "-", "the paper", *told, "-"])
-    head = ["data set", "rows with trigger", "", *STAGES, "add and remove were"]
+    head = ["data set", "rows with trigger", "", *STAGES, "strategies of add and remove"]
     return (
-        "Accuracy on clean test rows / share of test rows with the trigger that get the wanted "
-        "label. A model from which the backdoor is not removed stays at what it is when added.\n\n"
-        + table(head, rows)
+        "Accuracy on clean test rows / success rate of the attack, which is the share of test rows "
+        "with the trigger that get the attacker's label. The untouched model keeps the figures of "
+        f'"{STAGES[2]}".\n\n' + table(head, rows)
     )
 
 
@@ -96,9 +96,8 @@ def draw(results: Results) -> Figure:
         if (values := _under_ours(results, name, share)) is not None
     }
     figure, axes = panels(2, columns=1, size=(9.0, 2.8))
-    for axis, measure, title in zip(
-        axes, ("attack", "clean"), ("attack succeeds", "accuracy on clean rows"), strict=True
-    ):
+    titles = {"attack": "success rate of the attack", "clean": "accuracy on clean rows"}
+    for axis, (measure, title) in zip(axes, titles.items(), strict=True):
         series = {
             stage: [100 * values[stage][measure] for values in shown.values()] for stage in STAGES
         }
@@ -109,23 +108,37 @@ def draw(results: Results) -> Figure:
     return figure
 
 
+def answer(results: Results) -> str:
+    """Whether the attack comes and goes with its rows."""
+    done = list(results.where())
+    if not done:
+        return ""
+    added = min(float(each.values[STAGES[2]]["attack"]) for each in done)
+    left = max(_off(each.values, "attack") for each in done)
+    return (
+        "After its rows are added, the attack succeeds on at least "
+        f"{in_percent(added)} of the test rows with the trigger. After they are removed, its "
+        f"success rate is within {points(left)[1:]} of that of a clean model."
+    )
+
+
 def remark(results: Results) -> str:
-    """What differs from the paper's set-up."""
+    """What differs from the paper's set-up, and removals without a refit."""
     done = list(results.where())
     in_place = [d for d in done if d.values["strategies"][1] == "in-place"]
     off = max((_off(done.values, "attack") for done in in_place), default=0.0)
     return (
-        "The trigger sets the first five features to their greatest values; the paper says that it "
-        "takes a few of the first features, and not how many rows. What a clean model gives the "
-        "wanted label to depends on that, so the figures of clean models differ from the paper's. "
-        "Many of these updates change so much that ours trains all again, for which the attack "
-        f"goes by definition; of the {len(in_place)} removals in place (of {len(done)}) none "
-        f"leaves the attack further than {points(off)} from the clean model's figure."
+        "The trigger sets the first five features to their maximum. The paper uses a few of the "
+        "first features and does not state the number of rows. The success rate on a clean model "
+        "depends on these choices, so it differs from the paper's. Many of these updates change so "
+        "much that they are refits, after which the attack fails by definition. In the "
+        f"{len(in_place)} removals in place (of {len(done)}), the success rate is within "
+        f"{points(off)[1:]} of the clean model's."
     )
 
 
 def goals(results: Results) -> list[Goal]:
-    """The attack comes with its rows and goes with them, also where no refit sees to that."""
+    """The attack succeeds with its rows and fails without them, also without a refit."""
     cases = {
         f"{name}, {share:.0%}": values
         for name in results.all_of("data")
@@ -135,12 +148,12 @@ def goals(results: Results) -> list[Goal]:
     many = f", {SHARES[0]:.0%}"
     added = {n: v[STAGES[2]]["attack"] for n, v in cases.items() if n.endswith(many)}
     in_place = {n: v for n, v in cases.items() if v["strategies"][1] == "in-place"}
-    goals = [Goal("backdoor: success after adding 5%", 1.0, added, in_percent, least=True)]
+    goals = [Goal("backdoor: success rate after adding 5%", 1.0, added, in_percent, least=True)]
     for which, among in (("removing", cases), ("removing in place", in_place)):
         left = {n: _off(v, "attack") for n, v in among.items()}
         lost = {n: _off(v, "clean") for n, v in among.items()}
-        whose = f"after {which}, from the clean model's"
-        goals.append(Goal(f"backdoor: success {whose}", 0.03, left, points))
+        whose = f"after {which} minus that of the clean model"
+        goals.append(Goal(f"backdoor: success rate {whose}", 0.03, left, points))
         goals.append(Goal(f"backdoor: clean accuracy {whose}", 0.005, lost, points))
     return goals
 
@@ -153,11 +166,17 @@ EXPERIMENT = Experiment(
     name="backdoor",
     title="Backdoor",
     question=(
-        "Rows with a trigger and a wanted label are added to a clean model and removed again. Does "
-        "the attack come with them, and does it go with them?"
+        "Rows with a trigger and a label chosen by an attacker are added to a clean model and "
+        "removed again. Does the attack succeed after they are added, and fail after they are "
+        "removed?"
     ),
     paper="Table 4",
+    caption=(
+        "Success rate of the attack and accuracy on clean rows at each stage, under the default "
+        "rule, by data set and share of rows with the trigger."
+    ),
     cases=cases,
+    answer=answer,
     tables=tables,
     draw=draw,
     remark=remark,

@@ -1,4 +1,4 @@
-"""How training and updates grow with the rows, the update, the leaves and the bins."""
+"""How the time of training and updates grows with rows, update size, leaves and bins."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TRAINING = "training"
-NEVER = "update, splits stay"
+NEVER = "update, structure kept"
 RULES: dict[str, dict[str, Any]] = {
     NEVER: {"tolerance_rule": "regret", "tolerance": math.inf},
     "update, default rule": Ours.parameters,
@@ -38,7 +38,7 @@ SERIES = (TRAINING, *RULES)
 
 @dataclass(frozen=True)
 class Point:
-    """One measurement: all but one of these stay as they are."""
+    """One measurement, which changes one of these values."""
 
     rows: int
     update: int = 10
@@ -62,7 +62,7 @@ GROWTH: dict[Scale, dict[str, tuple[int, ...]]] = {
     },
 }
 TRAININGS: dict[Scale, int] = {"quick": 1, "full": 3}
-UPDATES: dict[Scale, int] = {"quick": 3, "full": 7}  # one after the other, of other rows
+UPDATES: dict[Scale, int] = {"quick": 3, "full": 7}  # in sequence, of different rows
 
 TITLES = {
     "rows": "rows D",
@@ -71,7 +71,7 @@ TITLES = {
     "bins": "bins B",
 }
 
-# Table 5, a tree: what is behind each step, and so what the exponents add up to.
+# Table 5: the orders of the steps for one tree.
 PAPER = {
     TRAINING: "O(D) + O(BJ) + O(D log J)",
     "update": "O(D') + O(αBJσ) + O(D')",
@@ -85,14 +85,14 @@ EXPECTED = {
 
 
 CAPTION = (
-    f"Table 5 has, for a tree, {PAPER[TRAINING]} for training and {PAPER['update']} for an update. "
-    "**Slopes** of log seconds over the log of what grows: 1 is proportional, 0 does not grow. "
-    "Updates that became refits are not in them. Splits stay with `tolerance=inf`."
+    f"For one tree, Table 5 states {PAPER[TRAINING]} for training and {PAPER['update']} for an "
+    "update. **Slopes** of log seconds over the log of the quantity: 1 means proportional, 0 means "
+    "constant. Refits are excluded. The structure is kept with `tolerance=inf`."
 )
 
 
 def cases(scale: Scale) -> Iterator[Case]:
-    """Each quantity at each of its values; the point that all share is measured with each."""
+    """Each quantity at each of its values; the common point is measured for each."""
     for grows, values in GROWTH[scale].items():
         for value in values:
             point = replace(BASE[scale], **{grows: value})
@@ -117,7 +117,7 @@ def _measure(point: Point, trainings: int, updates: int) -> Values:
 
 def _updates(model: Any, point: Point, n: int) -> Values:
     rows = np.random.default_rng(0).permutation(point.rows)
-    model.remove(rows[-1])  # the first may build what later ones find there
+    model.remove(rows[-1])  # the first update may build state that later updates use
     gc.collect()
     seconds, refits = [], 0
     for i in range(n):
@@ -131,7 +131,7 @@ def _updates(model: Any, point: Point, n: int) -> Values:
 
 
 class Curve:
-    """Seconds of one series over one quantity; None where most updates were refits."""
+    """Seconds of one series over one quantity; None if most updates were refits."""
 
     def __init__(self, results: Results, grows: str, series: str) -> None:
         found = list(results.where(grows=grows))
@@ -139,12 +139,12 @@ class Curve:
         self.seconds = [_in_place(done.values[series]) for done in found]
 
     def slope(self) -> float | None:
-        """Exponent of the power that fits best."""
+        """Exponent of the fitted power law."""
         fitted = self._fit()
         return None if fitted is None else fitted[0]
 
     def line(self) -> list[float]:
-        """The power that fits best, where there are measurements."""
+        """The fitted power law at the measured points."""
         slope, height = self._fit() or (math.nan, math.nan)
         return [
             math.nan if seconds is None else math.exp(height) * x**slope
@@ -166,7 +166,7 @@ def _in_place(measured: Values) -> float | None:
 
 
 def tables(results: Results) -> str:
-    """Slopes beside the paper's orders, then the seconds themselves."""
+    """Slopes and the paper's orders, then the seconds."""
     names = [grows for grows in TITLES if any(results.where(grows=grows))]
     slopes = []
     for grows in names:
@@ -174,7 +174,7 @@ def tables(results: Results) -> str:
         of_training, of_update = EXPECTED[grows]
         slopes.append([TITLES[grows], of_training, cells[0], of_update, *cells[1:]])
     head = [
-        "what grows",
+        "quantity",
         "paper, training",
         "training",
         "paper, update",
@@ -183,7 +183,7 @@ def tables(results: Results) -> str:
     parts = [
         CAPTION,
         table(head, slopes),
-        "**Seconds**, median. A dash stands where most of the updates were refits.",
+        "**Seconds**, median. A dash means that most of the updates were refits.",
     ]
     for grows in names:
         curves = {series: Curve(results, grows, series) for series in SERIES}
@@ -202,7 +202,7 @@ def _slope_text(curve: Curve) -> str:
 
 
 def draw(results: Results) -> Figure:
-    """A panel for each quantity, with the fitted powers and their exponents."""
+    """One panel for each quantity, with the fitted power laws and their exponents."""
     names = [grows for grows in TITLES if any(results.where(grows=grows))]
     figure, axes = panels(len(names), columns=2, size=(4.6, 3.2))
     for axis, grows in zip(axes, names, strict=True):
@@ -214,64 +214,65 @@ def draw(results: Results) -> Figure:
         }
         lines(axis, x, series)
         for drawn in axis.lines:
-            drawn.set_linestyle("")  # the measurements are the markers, the line is the fit
+            drawn.set_linestyle("")  # markers are measurements, lines are fits
         for curve, colour in zip(curves.values(), COLOURS, strict=False):
             axis.plot(x, curve.line(), color=colour, linewidth=1.2)
         logarithmic(axis, x=True)
         slopes = (curve.slope() for curve in curves.values())
         written = ", ".join("-" if slope is None else f"{slope:.2f}" for slope in slopes)
-        axis.set_xlabel(f"{TITLES[grows]}\nslopes, as in the legend: {written}")
+        axis.set_xlabel(f"{TITLES[grows]}\nslopes in the order of the legend: {written}")
         axis.set_ylabel("seconds")
     legend(figure, columns=4)
     return figure
 
 
-def remark(results: Results) -> str:
-    """Where the measured growth is another than the paper's orders, and what is not in them."""
-    slopes = {
-        (grows, series): Curve(results, grows, series).slope()
-        for grows in TITLES
-        for series in SERIES
-    }
-    refits = sum(done.values[series]["refits"] for done in results.where() for series in RULES)
-    words = []
-    training, stay = slopes["rows", TRAINING], slopes["rows", NEVER]
-    if training is not None and stay is not None:
-        words.append(
-            f"With the rows, training grows with exponent {training:.2f} and an update in which "
-            f"all splits stay with {stay:.2f}, where the paper has 1 and 0."
-        )
-    default = slopes["rows", "update, default rule"]
-    if default is not None:
-        words.append(
-            f"Under the default rule it is {default:.2f}: what a retrained node costs depends on "
-            "the rows that reach it, which the paper's order for split finding leaves out."
-        )
-    by_size = slopes["update", NEVER]
-    if by_size is not None:
-        words.append(
-            f"With the rows of the update it is {by_size:.2f}: rows share nodes, and a call has a "
-            "cost of its own."
-        )
-    words.append(
-        "The orders have no term for the features, nor for the histograms, which are most of "
-        "training; and they are of a tree, so the number of trees is a factor of all of them. "
-        f"{refits} updates were refits and are left out. The data are made: 28 features, two "
-        "classes, and as many rows as one asks for."
+def answer(results: Results) -> str:
+    """Growth with the rows of training and of updates."""
+    series = (TRAINING, NEVER, "update, default rule")
+    training, kept, default = (Curve(results, "rows", each).slope() for each in series)
+    if training is None or kept is None or default is None:
+        return ""
+    return (
+        f"The time of training grows with the number of rows to the power {training:.2f}, and that "
+        f"of an update that keeps the structure to the power {kept:.2f}; the paper states 1 and 0. "
+        f"Under the default rule the power is {default:.2f}, because the cost of regrowing a node "
+        "depends on its rows, which the paper's order for split finding omits."
     )
-    return " ".join(words)
+
+
+def remark(results: Results) -> str:
+    """The size of the update, and terms that the paper's orders omit."""
+    refits = sum(done.values[series]["refits"] for done in results.where() for series in RULES)
+    sentences = []
+    if (by_size := Curve(results, "update", NEVER).slope()) is not None:
+        sentences.append(
+            f"The time of an update grows with its rows to the power {by_size:.2f}, because rows "
+            "share nodes and each call has a fixed cost."
+        )
+    sentences.append(
+        "The paper's orders have no term for the features, nor for computing histograms, which "
+        "takes most of the training time. They are stated per tree, so the number of trees is a "
+        f"factor of all of them. {refits} updates were refits and are excluded. The data is "
+        "synthetic, with 28 features and two classes."
+    )
+    return " ".join(sentences)
 
 
 EXPERIMENT = Experiment(
     name="complexity",
     title="Complexity",
     question=(
-        "Does the time of training and of removing rows grow as the paper says? One quantity grows "
-        "at a time, from 100,000 rows (10,000 at the quick scale), 10 rows removed, 20 leaves and "
-        "1024 bins."
+        "Does the time of training and of removing rows grow as the paper states? One quantity "
+        "varies at a time, starting from 100,000 rows (10,000 at the quick scale), 10 removed "
+        "rows, 20 leaves and 1024 bins."
     ),
     paper="Table 5",
+    caption=(
+        "Seconds over each quantity, on logarithmic axes. Markers are measurements, lines are "
+        "fitted power laws."
+    ),
     cases=cases,
+    answer=answer,
     tables=tables,
     draw=draw,
     remark=remark,

@@ -1,4 +1,4 @@
-"""The paper's data sets: how large they are there and here, and in what ours differ."""
+"""The paper's data sets (Table 1): their sizes there and here, and how ours differ."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from benchmarks.markdown import in_percent, table
+from benchmarks.markdown import in_percent, listed, table
 from datasets import Dataset, paper
 from datasets.paper import SETS, PaperSet
 from experiments.harness.data_sets import SERIES, starred
@@ -22,7 +22,7 @@ SIZES = ("n_train", "n_test", "n_features", "n_classes")
 
 
 def cases(scale: Scale) -> Iterable[Case]:
-    """One for each data set, of the same size at both scales."""
+    """One case for each data set, with the same size at both scales."""
     for name in SETS:
         yield Case({"data": name}, lambda name=name: sizes_of(paper.load(name)))
     for name in get_args(paper.Series):
@@ -30,7 +30,7 @@ def cases(scale: Scale) -> Iterable[Case]:
 
 
 def sizes_of(data: Dataset) -> Values:
-    """How large a data set is; a regression has 0 classes."""
+    """Sizes of a data set; a regression has 0 classes."""
     X = data.X_train
     classified = data.task == "classification"
     return {
@@ -48,23 +48,23 @@ def _series(name: paper.Series) -> Values:
 
 
 def tables(results: Results) -> str:
-    """Ours beside the paper's."""
+    """Our sizes, and the paper's."""
     rows = []
     for name, wanted in SETS.items():
         if (found := results.find(data=name)) is not None:
             sizes = [_beside(found[size], getattr(wanted, size)) for size in SIZES]
             missing = in_percent(found["missing"]) if found["missing"] else "none"
             rows.append([wanted.title, *sizes, missing, _note(wanted)])
-    head = ["data set", "rows to train", "rows to test", "features", "classes", "missing", "note"]
-    parts = ["In brackets what the paper has, where it is not the same.", table(head, rows)]
+    head = ["data set", "training rows", "test rows", "features", "classes", "missing", "note"]
+    parts = ["The paper's figure is given in brackets where it differs.", table(head, rows)]
     series = [
         [title, f"{found['n_rows']:,}", f"{found['n_features']}"]
         for name, title in SERIES.items()
         if (found := results.find(data=name)) is not None
     ]
     if series:
-        parts.append("The two time series, of which the paper gives no sizes:")
-        parts.append(table(["series", "rows", "values before each"], series))
+        parts.append("The two time series, whose sizes the paper does not give:")
+        parts.append(table(["series", "rows", "preceding values used"], series))
     return "\n\n".join(parts)
 
 
@@ -74,52 +74,70 @@ def _beside(ours: int, theirs: int) -> str:
 
 
 def _note(wanted: PaperSet) -> str:
-    split = "official split" if wanted.official else "split at random"
+    split = "official split" if wanted.official else "random split"
     note = wanted.stand_in or wanted.differs
     return f"{split}; {note}" if note else split
 
 
 def draw(results: Results) -> Figure:
-    """Rows to train on, ours and the paper's."""
-    figure, (axis,) = plotting.panels(1, size=(7.2, 3.2))
-    names = [name for name in SETS if results.find(data=name) is not None]
+    """Training rows, ours and the paper's, as points on a logarithmic axis."""
+    figure, (axis,) = plotting.panels(1, size=(7.2, 3.4))
+    names = _names(results)
     ours = [(results.find(data=name) or {})["n_train"] for name in names]
-    groups = [starred(name) for name in names]
     theirs = [SETS[name].n_train for name in names]
-    plotting.bars(axis, groups, {"here": ours, "in the paper": theirs})
-    axis.set_title("Rows to train on (* a stand-in here)")
-    plotting.logarithmic(axis)
+    places = range(len(names))
+    axis.hlines(places, ours, theirs, color="#cccccc", linewidth=2, zorder=1)
+    for title, rows, colour, marker in (
+        ("in the paper", theirs, plotting.COLOURS[1], "s"),
+        ("here", ours, plotting.COLOURS[0], "o"),
+    ):
+        axis.plot(rows, places, linestyle="", color=colour, marker=marker, label=title)
+    axis.set_yticks(places, [starred(name) for name in names])
+    axis.invert_yaxis()
+    axis.set_xscale("log")
+    axis.xaxis.set_major_formatter("{x:,.0f}")
+    axis.grid(True, axis="x", color="#e6e6e6", linewidth=0.8)
+    axis.set_xlabel("training rows")
     plotting.legend(figure)
     return figure
 
 
-def remark(results: Results) -> str:
-    """Where ours are smaller."""
-    names = [name for name in SETS if results.find(data=name) is not None]
+def _names(results: Results) -> list[str]:
+    return [name for name in SETS if results.find(data=name) is not None]
+
+
+def answer(results: Results) -> str:
+    """How many sets are the paper's."""
+    names = _names(results)
     equal = [n for n in names if (results.find(data=n) or {})["n_train"] == SETS[n].n_train]
-    replaced = [SETS[name].title for name in names if SETS[name].stand_in]
-    sentences = [f"{len(equal)} of {len(names)} have exactly the paper's number of rows to train."]
-    if replaced:
-        sentences.append(
-            f"{' and '.join(replaced)} are stand-ins: their figures say nothing about the paper's, "
-            "and tables beside the paper mark them."
+    text = f"{len(equal)} of {len(names)} data sets have the paper's number of training rows."
+    if replaced := [SETS[name].title for name in names if SETS[name].stand_in]:
+        text += (
+            f" {listed(replaced)} are replaced by other data: their figures are not comparable "
+            "with the paper's, and they are marked with a star."
         )
-    sentences.append(
-        "The paper does not say how it filled missing values or coded categories; here missing "
-        "values stay missing, categories are numbers, and Adult alone is one-hot coded."
+    return text
+
+
+def remark(results: Results) -> str:
+    """How the data is prepared."""
+    return (
+        "The paper does not state how it filled missing values or coded categories. Here, missing "
+        "values stay missing, categories are numbers, and only Adult is one-hot encoded."
     )
-    return " ".join(sentences)
 
 
 EXPERIMENT = Experiment(
     name="datasets",
     title="Data sets",
     question=(
-        "Which data is used, and is it the paper's? Each set is prepared and split in the paper's "
-        "sizes; where it could not be had, another stands in and says so."
+        "Which data is used, and is it the paper's? Each data set is prepared and split into the "
+        "paper's sizes. Where the original data is not available, other data replaces it."
     ),
     paper="Table 1",
+    caption="Training rows here and in the paper. A star marks data that replaces the paper's.",
     cases=cases,
+    answer=answer,
     tables=tables,
     draw=draw,
     remark=remark,

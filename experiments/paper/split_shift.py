@@ -1,4 +1,4 @@
-"""How far splits fall among their candidates when rows come or go."""
+"""The rank of splits among their candidates after rows are added or removed."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.markdown import in_percent, table
+from benchmarks.markdown import in_percent, listed, table
 from benchmarks.updates.timing import rows_of
 from datasets import paper
 from experiments.harness.draws import SIZES, WAYS, Draws, Way
 from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.results import Results
-from experiments.harness.updated import each_way_and_size
+from experiments.harness.update_cases import each_way_and_size
 from graftboost import audit
 from graftboost.plotting import legend, lines, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STRETCH = 5  # iterations that one point of the picture stands for
+HEADS = {"too few rows on a side": "too few rows in a child"}
+STRETCH = 5  # iterations averaged in one point of the picture
 
 # Data sets, how many of their rows are used (None for all), and how often rows are drawn.
 DATA: dict[Scale, dict[str, tuple[int | None, int]]] = {
@@ -56,22 +57,23 @@ def _measure(name: str, max_rows: int | None, way: Way, size: str, n_draws: int)
     errors = np.mean([figures["error_by_iteration"] for figures in found], axis=0)
     shares = [figures["shares"] for figures in found]
     return {
-        "shares": {place: float(np.mean([s[place] for s in shares])) for place in shares[0]},
+        "shares": {rank: float(np.mean([s[rank] for s in shares])) for rank in shares[0]},
         "mean_by_iteration": means.tolist(),
         "error_by_iteration": (errors / np.sqrt(n_draws)).tolist(),
     }
 
 
 def tables(results: Results) -> str:
-    """Where the splits are after the rows have come or gone."""
-    rows, places = [], []
+    """Distribution of the ranks after the update."""
+    rows, ranks = [], []
     for done in results.where():
         shares = done.values["shares"]
-        places = list(shares)
+        ranks = [HEADS.get(rank, rank) for rank in shares]
         labels = [str(done.labels[label]) for label in ("data", "way", "size")]
         rows.append([*labels, *(in_percent(share) for share in shares.values())])
-    return "Share of the splits with so many better candidates in their node.\n\n" + table(
-        ["data set", "way", "rows", *places], rows
+    return (
+        "**Rank of each split after the update**: share of the splits by the number of better "
+        "candidates in their node.\n\n" + table(["data set", "way", "rows", *ranks], rows)
     )
 
 
@@ -109,8 +111,8 @@ def _stretches(values: list[float]) -> np.ndarray[tuple[int], np.dtype[np.float6
     return np.asarray(values[:whole]).reshape(-1, STRETCH).mean(axis=1)
 
 
-def remark(results: Results) -> str:
-    """How much of the paper's picture holds."""
+def answer(results: Results) -> str:
+    """How many splits stay the best, and how many of the others are second."""
     stay, second = {}, {}
     for size in SIZES:
         shares = [done.values["shares"] for done in results.where(size=size)]
@@ -118,26 +120,39 @@ def remark(results: Results) -> str:
             stay[size] = float(np.mean([s["0 (the best)"] for s in shares]))
             fallen = [s["1"] / (1 - s["0 (the best)"]) for s in shares if s["0 (the best)"] < 1]
             second[size] = float(np.mean(fallen)) if fallen else 0.0
-    words = ", ".join(f"{share:.0%} with {size}" for size, share in stay.items())
-    seconds = ", ".join(f"{share:.0%} with {size}" for size, share in second.items())
+    if not stay:
+        return ""
+    words = [f"{share:.0%} ({size})" for size, share in stay.items()]
+    seconds = [f"{share:.0%} ({size})" for size, share in second.items()]
     return (
-        "The paper says that one row hardly ever changes the best split and that larger changes "
-        "mostly make it the second best. On average over data sets and ways, there stay the best: "
-        f"{words}. Of those overtaken the second best are: {seconds}. Splits that leave a side "
-        "fewer rows than allowed have no place, and are not in the picture."
+        f"On average, {listed(words)} of the splits remain the best candidate of their node after "
+        f"the update. Of the splits that are overtaken, {listed(seconds)} become the second best."
+    )
+
+
+def remark(results: Results) -> str:
+    """The paper's claim."""
+    return (
+        "The paper states that one row hardly ever changes the best split, and that larger changes "
+        "mostly make it the second best. The second statement holds for small updates only. Splits "
+        "that leave a child with fewer rows than allowed have no rank and are not in the picture."
     )
 
 
 EXPERIMENT = Experiment(
     name="split-shift",
-    title="How far splits fall",
+    title="Rank of splits after an update",
     question=(
-        "Rows are booked in the sums of all nodes, and nothing is retrained. How many candidates "
-        "of its node are then better than a node's split? In the picture the mean over the nodes "
-        "of five iterations, with its standard error."
+        "Changed rows are booked in the histograms of all nodes, and no node is regrown. How many "
+        "candidates of a node are then better than its split?"
     ),
     paper='figure "Observation of distance of best split changes"',
+    caption=(
+        "Mean number of candidates that are better than the current split, over the nodes of five "
+        "iterations, with its standard error."
+    ),
     cases=cases,
+    answer=answer,
     tables=tables,
     draw=draw,
     remark=remark,

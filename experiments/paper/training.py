@@ -1,4 +1,4 @@
-"""What training costs: seconds and memory of a fit, ours beside the libraries one knows."""
+"""Seconds and memory of a fit (Table 2), compared with other libraries."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from datasets import Dataset, paper
 from datasets.paper import SETS
 from experiments.harness.data_sets import starred
 from experiments.harness.experiment import Case, Experiment, Scale, Values
+from experiments.harness.pictures import points
 from experiments.harness.results import Results
 from graftboost import plotting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Seconds and megabytes of the paper's Table 2, in the order of `SETS`. Its other contenders have no
-# counterpart here: OnlineGB, DeltaBoost and ThunderGBM were not run.
+# Seconds and megabytes of the paper's Table 2, in the order of `SETS`. OnlineGB, DeltaBoost and
+# ThunderGBM, which it also has, were not run here.
 PAPER_SECONDS = {
     OURS: (2.673, 1.818, 64.935, 177.1, 0.276, 0.368, 0.352, 9.336, 0.582, 0.427),
     "lightgbm": (0.516, 1.836, 97.622, 211, 0.106, 0.131, 0.203, 4.581, 0.098, 0.09),
@@ -39,15 +40,15 @@ PAPER_MEGABYTES = {
     "catboost": (83.02, 129.09, 1503.93, 3090.55, 29.41, 36.64, 99.79, 595.27, 40.97, 27.91),
 }
 
-PLACES = {name: place for place, name in enumerate(SETS)}  # in these tuples
+PLACES = {name: place for place, name in enumerate(SETS)}  # positions in these tuples
 
 QUICK, QUICK_ROWS = ("adult", "pendigits", "abalone"), 3_000
-TURNS, LEAST_TURNS, LONG = 5, 2, 60.0  # so many turns, fewer once they took so many seconds
-TESTED = 10_000  # rows: predicting all of the larger sets is not what is measured here
+TURNS, LEAST_TURNS, LONG = 5, 2, 60.0  # fewer turns if they take longer than LONG seconds
+TESTED = 10_000  # test rows: prediction is not measured here
 
 
 def cases(scale: Scale) -> Iterable[Case]:
-    """One for each data set."""
+    """One case for each data set."""
     for name in SETS if scale == "full" else QUICK:
         yield Case({"data": name}, lambda name=name: _measure(name, scale))
 
@@ -61,7 +62,7 @@ def _measure(name: str, scale: Scale) -> Values:
 
 
 def costs(data: Dataset, settings: Settings, turns: int, *, peaks: bool = True) -> Values:
-    """Seconds of a fit, the best of some turns, and peak memory, of every library there is."""
+    """Best seconds of several fits and peak memory, for every installed library."""
     there, skipped = _installed()
     start = time.perf_counter()
     records = measure(data, there, settings, 1, _quiet)
@@ -93,19 +94,19 @@ def _quiet(line: str) -> None:
 
 
 def tables(results: Results) -> str:
-    """Seconds, then memory, each beside the paper's."""
+    """Seconds and memory, with the paper's in brackets."""
     turns = sorted({done.values["turns"] for done in results.where()}) or [0]
     words = f"{turns[0]}" if len(turns) == 1 else f"{turns[0]} to {turns[-1]}"
     seconds = (
-        f"**Seconds of a fit** on {Settings().threads} threads, the best of {words}; in brackets "
-        "the paper's seconds, on one thread of another machine. * is a stand-in for the paper's "
-        "set."
+        f"**Seconds of a fit** on {Settings().threads} threads, the best of {words}. In brackets: "
+        "the paper's seconds, on one thread of another machine. A star marks data that replaces "
+        "the paper's."
     )
     parts = [seconds, _table(results, "seconds", in_seconds, PAPER_SECONDS, 1.0)]
     if any("bytes" in done.values for done in results.where()):
         peaks = (
-            "**Peak memory of a fit above its input**, in a process of its own; in brackets the "
-            "paper's total allocated memory, which holds the input too."
+            "**Peak memory of a fit in addition to its input**, measured in a separate process. In "
+            "brackets: the paper's total allocated memory, which includes the input."
         )
         parts += [peaks, _table(results, "bytes", in_bytes, PAPER_MEGABYTES, 1e6)]
     return "\n\n".join(parts)
@@ -135,17 +136,17 @@ def _table(
 
 
 def draw(results: Results) -> Figure:
-    """Seconds above, memory below."""
+    """Seconds and memory as points on logarithmic axes."""
     figure, axes = plotting.panels(2, columns=1, size=(9.0, 2.9))
     done = list(results.where())
     groups = [starred(str(each.labels["data"])) for each in done]
-    panels = {"seconds": ("Seconds of a fit", 1.0), "bytes": ("Megabytes above the input", 1e-6)}
+    panels = {"seconds": ("Seconds of a fit", 1.0), "bytes": ("Peak memory, megabytes", 1e-6)}
     for axis, (what, (title, unit)) in zip(axes, panels.items(), strict=True):
         series = {
             library.title: [_or_nan(each.values, what, name) * unit for each in done]
             for name, library in LIBRARIES.items()
         }
-        plotting.bars(axis, groups, series)
+        points(axis, groups, series)
         axis.set_title(title)
         if done:
             plotting.logarithmic(axis)
@@ -157,27 +158,33 @@ def _or_nan(values: Values, what: str, library: str) -> float:
     return float(values.get(what, {}).get(library, math.nan))
 
 
-def remark(results: Results) -> str:
-    """Ours beside LightGBM, and the paper's machine beside this one."""
+def answer(results: Results) -> str:
+    """Seconds and memory relative to LightGBM."""
     sentences = []
     if seconds := _to_yardstick(results, "seconds"):
-        sentences.append(f"Ours takes {_spread(seconds, 'seconds')}.")
+        sentences.append(f"A fit takes {_spread(seconds, 'time')}.")
     if peaks := _to_yardstick(results, "bytes"):
         sentences.append(
-            f"It takes {_spread(peaks, 'memory')}: for every row and tree it keeps what an update "
-            "needs to take the row out again."
+            f"It needs {_spread(peaks, 'memory')}, because it stores a leaf id and a recorded "
+            "gradient for every row and tree."
         )
+    return " ".join(sentences)
+
+
+def remark(results: Results) -> str:
+    """LightGBM on the paper's machine and on this one."""
+    sentences = []
     two, more = _beside_paper(results, several=False), _beside_paper(results, several=True)
     if results.scale == "full" and two and more and geometric_mean(more) > 2 * geometric_mean(two):
         sentences.append(
-            f"LightGBM is the same program in both: here it takes {geometric_mean(two):.2f} times "
-            "the paper's seconds with two classes or a number to predict, but "
-            f"{geometric_mean(more):.1f} times with more classes. The paper's seconds for several "
-            "classes, its own among them, are hardly those of one tree for each class in every "
-            "iteration, which is what is trained here."
+            "LightGBM is the same program in both comparisons. Here it takes "
+            f"{geometric_mean(two):.2f} times the paper's seconds for binary classification and "
+            f"regression, but {geometric_mean(more):.1f} times for several classes. The paper's "
+            "seconds for several classes, including those of its own program, therefore do not "
+            "seem to include one tree per class and iteration, which is what is trained here."
         )
     if results.scale == "quick":
-        sentences.append("The paper's figures are for whole sets, these for small samples.")
+        sentences.append("The paper's figures are for whole data sets, these for small samples.")
     return " ".join(sentences)
 
 
@@ -191,13 +198,13 @@ def _spread(ratios: Sequence[float], what: str) -> str:
     if len(ratios) == 1:
         return times
     return (
-        f"{times} in the geometric mean of {len(ratios)} data sets ({min(ratios):.2g} to "
+        f"{times} (geometric mean over {len(ratios)} data sets; {min(ratios):.2g} to "
         f"{max(ratios):.2g})"
     )
 
 
 def _beside_paper(results: Results, *, several: bool) -> list[float]:
-    """LightGBM's seconds to the paper's, of sets that are the paper's."""
+    """LightGBM's seconds relative to the paper's, on the paper's own sets."""
     ratios = []
     for done in results.where():
         wanted, name = SETS[str(done.labels["data"])], str(done.labels["data"])
@@ -211,12 +218,17 @@ EXPERIMENT = Experiment(
     name="training",
     title="Training time and memory",
     question=(
-        "What does a model cost that can be updated later? All libraries train the same number of "
-        "leaves and iterations on the same arrays, in turns (A B C A B C), each set as the paper "
-        "prepares it."
+        "What does it cost to train a model that can be updated later? All libraries train the "
+        "same number of leaves and iterations on the same arrays, in turns (A B C A B C). The data "
+        "is prepared as in the paper."
     ),
     paper="Table 2",
+    caption=(
+        "Seconds and peak memory (in addition to the input) of a fit. Both axes are logarithmic. A "
+        "star marks data that replaces the paper's."
+    ),
     cases=cases,
+    answer=answer,
     tables=tables,
     draw=draw,
     remark=remark,

@@ -66,11 +66,13 @@ def _measure(experiment: Experiment) -> Results:
 def test_shown_whole_and_in_part(module: Any) -> None:
     experiment: Experiment = module.EXPERIMENT
     results = _measure(experiment)
+    assert experiment.answer(results).count(". ") >= 1
     # As if all but the first case, and all but the last, had failed.
     parts = [replace(results, cases=cases) for cases in (results.cases[:1], results.cases[-1:])]
     for shown in (results, *parts):
         assert experiment.tables(shown).count("\n| ") >= 2
         assert len(experiment.remark(shown)) > 100
+        assert isinstance(experiment.answer(shown), str)
         assert experiment.draw(shown).axes
         for goal in experiment.goals(shown):
             assert goal.verdict()

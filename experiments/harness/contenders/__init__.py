@@ -1,4 +1,4 @@
-"""Who is compared: our engine under several settings, and what people do today."""
+"""Contenders: graftboost under several settings, and the alternatives in use today."""
 
 from __future__ import annotations
 

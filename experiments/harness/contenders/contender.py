@@ -1,4 +1,4 @@
-"""What every contender can do."""
+"""The interface of all contenders."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Predicted = NDArray[np.floating[Any]]
 
 
 class Contender(ABC):
-    """A model that learns rows and then has some taken out or put in.
+    """A model that is trained, and from which rows are removed or to which rows are added.
 
-    Rows are known by their places: those of `fit` are 0 to n - 1, those added later go on from n,
-    and a removal shifts none. Targets of a classification are classes 0 to K - 1, and predicted
-    probabilities have a column for each up to the largest class ever seen.
+    Rows are identified by position: those of `fit` are 0 to n - 1, those added later continue from
+    n, and removals do not shift them. Targets of a classification are classes 0 to K - 1, and
+    predicted probabilities have a column for each class up to the largest one seen so far.
 
-    ``seconds`` is what the last `fit`, `remove`, `add` or `retrain` took, without the bookkeeping
-    that only a comparison needs.
+    ``seconds`` is the time of the last `fit`, `remove`, `add` or `retrain`, without the
+    bookkeeping that only the comparison needs.
     """
 
-    name: ClassVar[str]  # in lists of contenders, and in results
-    title: ClassVar[str]  # as in a table
-    library: ClassVar[Library]  # what it runs on
-    in_place: ClassVar[bool] = True  # False where an update is a whole new training
+    name: ClassVar[str]  # on the command line and in results
+    title: ClassVar[str]  # in tables
+    library: ClassVar[Library]  # that it uses
+    in_place: ClassVar[bool] = True  # False if an update is a retrain
 
     def __init__(self, task: Task, settings: Settings) -> None:
         self.task, self.settings = task, settings
@@ -41,7 +41,7 @@ class Contender(ABC):
 
     @classmethod
     def available(cls) -> bool:
-        """Whether what it runs on is installed."""
+        """Whether its library is installed."""
         return cls.library.available()
 
     @abstractmethod
@@ -51,22 +51,22 @@ class Contender(ABC):
     def fork(self, spare: int | None = None) -> Self:
         """A copy to be updated.
 
-        Some build on a first update what later ones find there. With ``spare`` that is behind the
-        copy: a contender that needs it has lost that row, which later updates leave alone.
+        The first update of some contenders builds state that later updates use. With ``spare``,
+        such a contender has already removed that row, which later updates must not use.
         """
         return copy.deepcopy(self)
 
     @abstractmethod
     def remove(self, rows: ArrayLike) -> None:
-        """Take out the rows in these places."""
+        """Remove the rows at these positions."""
 
     @abstractmethod
     def add(self, X: NDArray[np.float32], y: Target) -> None:
-        """Put rows in."""
+        """Add rows."""
 
     @abstractmethod
     def retrain(self) -> None:
-        """Train again from scratch, with its own means, on the rows that it then holds."""
+        """Retrain on the rows that it holds."""
 
     @abstractmethod
     def predict(self, X: NDArray[np.float32]) -> Predicted:

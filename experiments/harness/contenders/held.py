@@ -1,4 +1,4 @@
-"""Rows that a contender holds, for those that keep none themselves."""
+"""The rows of contenders whose libraries do not keep them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from datasets import Target
 
 
 class HeldRows:
-    """Rows by their places, in pieces as they came, and which of them are still there.
+    """Rows by position, in the pieces in which they were added, and which of them remain.
 
-    The pieces are shared between copies and never written to.
+    The pieces are shared between copies and are never modified.
     """
 
     def __init__(self, X: NDArray[np.float32], y: Target) -> None:
@@ -21,22 +21,22 @@ class HeldRows:
         self._there = np.ones(len(y), dtype=np.bool_)
 
     def copy(self) -> HeldRows:
-        """Another account of the same rows."""
+        """A copy that shares the rows."""
         other = object.__new__(HeldRows)
         other._pieces, other._there = list(self._pieces), self._there.copy()
         return other
 
     def remove(self, rows: ArrayLike) -> NDArray[np.int64]:
-        """Let rows go; returns their places."""
+        """Remove rows; returns their positions."""
         places = np.atleast_1d(np.asarray(rows, dtype=np.int64))
         if not self._there[places].all():
             gone = places[~self._there[places]][0]
-            raise ValueError(f"rows holds {gone}, which was removed before. Remove a row once.")
+            raise ValueError(f"row {gone} was removed before; a row can be removed only once")
         self._there[places] = False
         return places
 
     def add(self, X: NDArray[np.float32], y: Target) -> NDArray[np.int64]:
-        """Take rows in; returns the places they got."""
+        """Add rows; returns their positions."""
         first = len(self._there)
         self._pieces.append((X, y))
         self._there = np.concatenate([self._there, np.ones(len(y), dtype=np.bool_)])
@@ -45,13 +45,13 @@ class HeldRows:
     def rows(
         self, among: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        """Rows that are there, or those of them that a mask over all places holds too."""
+        """The remaining rows, or those of them that a mask over all positions selects."""
         X, y = self._all()
         chosen = self._there if among is None else self._there & among
         return (X, y) if chosen.all() else (X[chosen], y[chosen])
 
     def count(self, among: NDArray[np.bool_]) -> int:
-        """How many of the rows of a mask over all places are there."""
+        """Number of remaining rows that a mask over all positions selects."""
         return int((self._there & among).sum())
 
     def _all(self) -> tuple[NDArray[np.float32], NDArray[Any]]:

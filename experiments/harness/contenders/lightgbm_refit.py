@@ -13,13 +13,13 @@ from experiments.harness.contenders.new_leaves import NewLeaves
 
 
 class LightGBMRefit(NewLeaves):
-    """`Booster.refit` on the rows held, with nothing kept of the old leaf values."""
+    """`Booster.refit` on the rows held, which replaces all leaf values."""
 
     name = "lightgbm-refit"
     title = "LightGBM, `refit`"
     library = LIBRARIES["lightgbm"]
-    # Its refit starts from a score of 0. A model that was trained from the average would come back
-    # changed even with the same rows; one that was trained from 0 comes back the same.
+    # Its refit starts from a score of 0. It would change a model that was trained from the average
+    # even with the same rows; a model that was trained from 0 is unchanged.
     parameters: ClassVar[dict[str, Any]] = {"boost_from_average": False}
 
     def _fitted_booster(self) -> Any:

@@ -1,4 +1,4 @@
-"""Keep the trees and give their leaves new values: what boosting libraries offer themselves."""
+"""Keep the trees and recompute their leaf values, as other boosting libraries offer."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from experiments.harness.contenders.peer import Peer
 
 
 class NewLeaves(Peer):
-    """The structure of the trees stays as fitted; leaf values are those of the rows held.
+    """The structure of the trees is kept; leaf values are recomputed from the rows held.
 
-    ``booster`` is the library's own model with the trees as they are now.
+    ``booster`` is the library's own model with the current trees.
     """
 
     booster: Any
@@ -28,7 +28,7 @@ class NewLeaves(Peer):
         X, y = self.held.rows()
         numbered = self.trained.numbered(y)
         if numbered is None or self.booster is None:
-            self.retrain()  # there are no trees for a class that is new
+            self.retrain()  # there are no trees for a new class
             return
         with self._timed():
             self.booster = self._renewed(X, numbered)
@@ -49,8 +49,8 @@ class NewLeaves(Peer):
 
     @abstractmethod
     def _renewed(self, X: NDArray[np.float32], y: NDArray[Any]) -> Any:
-        """A model with the same trees, and leaf values of these rows."""
+        """A model with the same trees and leaf values computed from these rows."""
 
     @abstractmethod
     def _scores(self, X: NDArray[np.float32]) -> Predicted:
-        """Probabilities, of the second class alone if there are two; or the predicted target."""
+        """Probabilities (of the second class only if there are two), or the predicted target."""

@@ -1,4 +1,4 @@
-"""Our engine, under its own settings and under those of the paper and of its predecessor."""
+"""graftboost under its own settings and those of the paper and of its predecessor."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from experiments.harness.contenders.contender import Contender, Predicted, class
 
 
 class Ours(Contender):
-    """graftboost as it comes, updated in place.
+    """graftboost with its default settings, updated in place.
 
-    ``model`` is the estimator; ``refits`` counts the updates in which it found that training all
-    again was cheaper.
+    ``model`` is the estimator; ``refits`` counts the updates that were refits.
     """
 
     name = OURS
@@ -44,9 +43,9 @@ class Ours(Contender):
         return forked
 
     def under(self, kind: type[Ours], spare: int) -> Ours:
-        """A copy to be updated under the rule of another of ours.
+        """A copy to be updated under another rule.
 
-        All of them are trained alike: one fit serves them all.
+        The rules train identical models, so one fit serves all of them.
         """
         forked = kind(self.task, self.settings)
         forked.model = copy_of(self.model, spare, **kind.parameters)
@@ -82,7 +81,7 @@ class Ours(Contender):
 
 
 class Paper(Ours):
-    """The paper's rule: a split stays while it is among the best tenth of its candidates."""
+    """The paper's rule: a split is kept while it is among the best tenth of its candidates."""
 
     name = "paper"
     title = "graftboost, paper's rule"
@@ -90,11 +89,11 @@ class Paper(Ours):
 
 
 class Predecessor(Ours):
-    """The rule of what the paper improves on: a split stays only while it is the best.
+    """The rule of the paper's predecessor: a split is kept only while it is the best.
 
-    The predecessor takes new derivatives inside the update, in every iteration; here all rows get
-    them once, after it, and splits were checked on older ones. An update may also become a refit,
-    which caps its seconds.
+    The predecessor computes fresh gradients in every iteration of an update. Here they are
+    computed once, after the update, and splits are checked with recorded gradients. An update may
+    also be a refit, which limits its seconds.
     """
 
     name = "predecessor"
@@ -113,7 +112,7 @@ class Predecessor(Ours):
 
 
 class Tolerant(Ours):
-    """For rows that come and go all the time: structure changes only where it must."""
+    """For streams: nodes are regrown only if their regret is large."""
 
     name = "tolerant"
     title = f"graftboost, tolerance {TOLERANT:g}"
@@ -121,10 +120,10 @@ class Tolerant(Ours):
 
 
 class Untouched(Ours):
-    """The control: it is told of rows that come and go, and does nothing."""
+    """The control, which ignores all updates."""
 
     name = "untouched"
-    title = "graftboost, not touched"
+    title = "graftboost, untouched"
 
     def fork(self, spare: int | None = None) -> Self:
         return copy.copy(self)

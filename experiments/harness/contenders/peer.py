@@ -1,4 +1,4 @@
-"""What contenders have in common whose library keeps no rows."""
+"""Base of contenders whose library does not keep the rows."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from experiments.harness.contenders.training import Trained
 
 
 class Peer(Contender):
-    """A model of another library and, beside it, the rows that it is to reflect."""
+    """A model of another library, together with the rows that it represents."""
 
     held: HeldRows
     trained: Trained
     n_classes: int
-    parameters: ClassVar[dict[str, Any]] = {}  # of the estimator, beside the settings of all
+    parameters: ClassVar[dict[str, Any]] = {}  # of the estimator, besides the settings
 
     def fit(self, X: NDArray[np.float32], y: Target) -> Self:
         self.held = HeldRows(X, y)
@@ -30,7 +30,7 @@ class Peer(Contender):
         return self
 
     def fork(self, spare: int | None = None) -> Self:
-        forked = copy.copy(self)  # no model is written to: an update makes a new one
+        forked = copy.copy(self)  # models are never modified: an update makes a new one
         forked.held = self.held.copy()
         return forked
 
@@ -54,4 +54,4 @@ class Peer(Contender):
 
     @abstractmethod
     def _follow(self) -> None:
-        """Bring the model in line with the rows held."""
+        """Update the model to the rows held."""

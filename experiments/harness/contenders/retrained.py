@@ -1,4 +1,4 @@
-"""Libraries that are trained again from all rows, which is what most people do."""
+"""Libraries that are retrained on all rows, which is the usual practice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from experiments.harness.contenders.peer import Peer
 
 
 class Retrained(Peer):
-    """Trained again at each update."""
+    """Retrained at each update."""
 
     in_place = False
 
@@ -16,13 +16,13 @@ class Retrained(Peer):
 
 
 def retrained(name: str) -> type[Retrained]:
-    """The contender that a library is."""
+    """The contender that retrains a library."""
     library = LIBRARIES[name]
     members = {
         "name": name,
         "title": f"{library.title}, retrained",
         "library": library,
-        "__doc__": f"{library.title}, trained again at each update.",
+        "__doc__": f"{library.title}, retrained at each update.",
         "__module__": __name__,
     }
     return type(f"Retrained{type(library).__name__}", (Retrained,), members)

@@ -1,4 +1,4 @@
-"""An ensemble over shards of the rows, which forgets exactly by training few of them again."""
+"""SISA: an ensemble over shards of the rows, which forgets by retraining few shards."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ SHARDS = 5
 class Sisa(Contender):
     """LightGBM on each of five shards, whose predictions are averaged.
 
-    A removal trains those shards again that held the rows. Added rows all go to the smallest
-    shard, so that one training is enough. ``retrained`` has the shards of the last update.
+    A removal retrains the shards that held the rows. Added rows all go to the smallest shard, so
+    that one training is enough. ``retrained`` lists the shards of the last update.
     """
 
     name = "sisa"
@@ -32,8 +32,8 @@ class Sisa(Contender):
     held: HeldRows
     n_classes: int
     retrained: list[int]
-    _shards: list[Trained | None]  # None where a shard has no rows left
-    _shard_of: NDArray[np.int8]  # by the place of a row
+    _shards: list[Trained | None]  # None if a shard has no rows left
+    _shard_of: NDArray[np.int8]  # by the position of a row
 
     def fit(self, X: NDArray[np.float32], y: Target) -> Self:
         self.held = HeldRows(X, y)
@@ -69,7 +69,7 @@ class Sisa(Contender):
         return np.mean(predicted, axis=0)
 
     def sizes(self) -> list[int]:
-        """How many rows each shard holds."""
+        """Number of rows in each shard."""
         return [self.held.count(self._shard_of == shard) for shard in range(SHARDS)]
 
     def _train(self, shards: Iterable[int]) -> None:

@@ -1,4 +1,4 @@
-"""One training of a peer, whatever classes the rows have."""
+"""One training of another library, whatever classes the rows have."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from experiments.harness.contenders.contender import Predicted, in_columns
 
 
 class Trained:
-    """A peer's estimator trained once, on classes that need not be all.
+    """An estimator of another library, trained on rows that may lack some classes.
 
-    Some libraries refuse classes that are not 0 to K - 1, and some a single one: they are numbered
-    anew, and of a single class nothing is learned.
+    Some libraries reject classes other than 0 to K - 1, and some a single class. Classes are
+    therefore renumbered, and a single class is predicted without a model.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Trained:
             self.model = library.model(task, settings).set_params(**parameters).fit(X, y)
 
     def predict(self, X: NDArray[np.float32], n_classes: int) -> Predicted:
-        """Probabilities with so many columns, or the predicted target."""
+        """Probabilities with `n_classes` columns, or the predicted target."""
         if self.model is None:
             predicted: Predicted = np.ones((len(X), 1))
         else:
@@ -48,7 +48,7 @@ class Trained:
         return in_columns(predicted, self.classes, n_classes)
 
     def numbered(self, y: NDArray[Any]) -> NDArray[Any] | None:
-        """Targets as the model was given them; None if it does not know one of the classes."""
+        """Targets with the model's class numbers; None if it does not know one of the classes."""
         if self.task == "regression":
             return y
         if not np.isin(y, self.classes).all():

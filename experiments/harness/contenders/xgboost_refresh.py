@@ -13,7 +13,7 @@ from experiments.harness.contenders.new_leaves import NewLeaves
 
 
 class XGBoostRefresh(NewLeaves):
-    """Its updater ``refresh`` on the rows held: statistics and leaf values become new."""
+    """The updater ``refresh`` on the rows held, which recomputes statistics and leaf values."""
 
     name = "xgboost-refresh"
     title = "XGBoost, `refresh`"

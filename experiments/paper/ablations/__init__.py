@@ -1,1 +1,1 @@
-"""One setting at a time: what the size of an update, or of a model, does to cost and quality."""
+"""One parameter at a time: its effect on the cost and quality of updates."""

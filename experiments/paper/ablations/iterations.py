@@ -1,4 +1,4 @@
-"""From 100 to 1000 iterations: error and time of training and updates, and the backdoor."""
+"""100 to 1000 iterations: error and time of training and updates, and the backdoor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.libraries import LIBRARIES, OURS, warm_up
-from benchmarks.markdown import in_percent, in_seconds, table
+from benchmarks.markdown import in_percent, in_seconds, listed, table
 from benchmarks.settings import Settings
 from benchmarks.updates.timing import copy_of, rows_of, timed
 from datasets import Dataset, paper
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PEERS = ("lightgbm", "xgboost", "catboost")
 ATTACKED = ("optdigits", "pendigits", "letter")
-ONE_BY_ONE = 5  # single rows, whose seconds are short and so mostly noise
+ONE_BY_ONE = 5  # single rows are repeated, because their short times are noisy
 
 ITERATIONS: dict[Scale, tuple[int, ...]] = {"quick": (50, 100), "full": published.ITERATIONS}
 # Data sets and how many of their rows are used; None for all.
@@ -48,7 +48,7 @@ DATA: dict[Scale, dict[str, int | None]] = {
 
 
 def cases(scale: Scale) -> Iterator[Case]:
-    """Each data set and number of iterations: our model, each peer, and the backdoor."""
+    """Each data set and number of iterations: our model, each library, and the backdoor."""
     for name, max_rows in DATA[scale].items():
         for iterations in ITERATIONS[scale]:
             labels = {"data": name, "iterations": iterations}
@@ -98,12 +98,12 @@ def _backdoor(data: Dataset, settings: Settings) -> Values:
 def _ours(data: Dataset, settings: Settings) -> Values:
     if short := too_large(data, settings):
         return {"skipped": [short]}
-    spare = len(data.y_train) - 1  # lost by every copy before it is measured
+    spare = len(data.y_train) - 1  # removed from every copy before it is measured
     largest = rows_of(max(SIZES.values()), len(data.y_train))
     drawn = np.random.default_rng(0).choice(spare, max(largest, ONE_BY_ONE), replace=False)
     values: Values = {}
     for way in WAYS:
-        # One model to take rows from, one to which all that may be added are new.
+        # One model to remove rows from, and one trained without the rows to add.
         gone = drawn if way == "add" else drawn[:0]
         held = np.delete(np.arange(len(data.y_train)), gone)
         model = LIBRARIES[OURS].model("classification", settings)
@@ -126,7 +126,7 @@ def _ours(data: Dataset, settings: Settings) -> Values:
 def _update(
     model: Any, data: Dataset, way: Way, rows: NDArray[np.int64], drawn: NDArray[np.int64]
 ) -> Values:
-    """One update; single rows are followed by a few others, for the median of their seconds."""
+    """One update; single rows are repeated with other rows, for the median of the seconds."""
     seconds, refits = [], []
     error = math.nan
     for i in range(ONE_BY_ONE if len(rows) == 1 else 1):
@@ -152,23 +152,23 @@ TITLES = {
     **{peer: f"{LIBRARIES[peer].title}, trained" for peer in PEERS},
     OURS: "graftboost, trained",
     **{update: update for update in UPDATES},
-    "retrained, add": "retrained after add 1%",
-    "untouched, add": "untouched by add",
-    "retrained, remove": "retrained after remove 1%",
-    "untouched, remove": "untouched by remove",
+    "retrained, add": "refitted after add 1%",
+    "untouched, add": "untouched, before add",
+    "retrained, remove": "refitted after remove 1%",
+    "untouched, remove": "untouched, before remove",
 }
 
 
 CAPTION = (
-    "Test error and seconds, the paper's in brackets (its seconds are of another machine). * marks "
-    "an update that was a refit. Rows are added to a model that was trained without the 1%, and "
-    "removed from one of all rows; retrained is `refit()` after the largest update, untouched the "
-    "model before any."
+    "Test error and seconds, with the paper's in brackets (its seconds are from another machine). "
+    "* marks updates that were refits. Rows are added to a model that was trained without the 1%, "
+    "and removed from a model trained on all rows. The refitted model is `refit()` after the "
+    "largest update; the untouched model is the model before any update."
 )
 
 
 def measured(results: Results, name: str, iterations: int, what: str) -> Values | None:
-    """Error and seconds of a training or an update, None where there are none."""
+    """Error and seconds of a training or an update, None if there are none."""
     part = what if what in (*PEERS, OURS) else OURS
     values = results.find(data=name, iterations=iterations, part=part)
     if values is None or "error" not in values:
@@ -177,7 +177,7 @@ def measured(results: Results, name: str, iterations: int, what: str) -> Values 
 
 
 def tables(results: Results) -> str:
-    """A table for each data set, and one of the backdoor."""
+    """One table for each data set, and one for the backdoor."""
     parts = [CAPTION]
     columns: list[int] = results.all_of("iterations")
     for name in results.all_of("data"):
@@ -210,7 +210,7 @@ def _beside(
     columns: list[int],
     write: Callable[[float], str],
 ) -> list[str]:
-    """Cells with the paper's figure in brackets, where it has one."""
+    """Cells with the paper's figure in brackets, if it has one."""
     theirs = figures.get(name, {}).get(what)
     if theirs is None:
         return cells
@@ -239,17 +239,16 @@ def _backdoor_table(results: Results) -> list[str]:
         return []
     head = ["data set", "iterations"]
     head += [f"{stage}, {measure}" for stage in STAGES for measure in ("clean", "attack")]
-    head.append("how it was added, removed")
+    head.append("strategies of add and remove")
     caption = (
-        "**Backdoor**: accuracy on clean test rows, and how often the attack succeeds, the paper's "
-        "in brackets. The model from which nothing is removed stays at the figures of "
-        f'"{STAGES[2]}".'
+        "**Backdoor**: accuracy on clean test rows and success rate of the attack, with the "
+        f'paper\'s in brackets. The untouched model keeps the figures of "{STAGES[2]}".'
     )
     return [caption, table(head, rows)]
 
 
 def draw(results: Results) -> Figure:
-    """Error and seconds over the iterations, and the attack after its rows came and went."""
+    """Error and seconds over the iterations, and the attack with and without its rows."""
     columns: list[int] = results.all_of("iterations")
     figure, axes = panels(6, columns=2, size=(4.6, 2.6))
     names = results.all_of("data")
@@ -277,7 +276,7 @@ def draw(results: Results) -> Figure:
         ("test error, trained,\nper cent", of_ours(OURS, "error", 100), False),
         ("test error, 1% removed,\nper cent", of_ours("remove 1%", "error", 100), False),
         ("training, seconds", of_ours(OURS, "seconds"), True),
-        ("one row removed, seconds", of_ours("remove 1 row", "seconds"), True),
+        ("removing one row, seconds", of_ours("remove 1 row", "seconds"), True),
         ("attack, backdoor added,\nper cent", attack(STAGES[2]), False),
         ("attack, backdoor removed,\nper cent", attack(STAGES[3]), False),
     )
@@ -293,21 +292,36 @@ def draw(results: Results) -> Figure:
     return figure
 
 
-def remark(results: Results) -> str:
-    """How far updates move the error, whether the attack goes, and what is odd in the paper."""
-    words = []
+def answer(results: Results) -> str:
+    """How far updates change the error, and how the time of updates grows."""
     away = {
         _key(done): max(abs(done.values[u]["error"] - done.values["error"]) for u in UPDATES)
         for done in results.where(part=OURS)
         if "error" in done.values
     }
-    if away:
-        worst = max(away, key=away.__getitem__)
-        words.append(
-            f"After every update the test error is within {100 * away[worst]:.2f} points of the "
-            f"trained model's ({worst}); the untouched and retrained models in the tables show how "
-            "much of that is chance."
+    if not away:
+        return ""
+    worst = max(away, key=away.__getitem__)
+    text = (
+        f"After every update, the test error is within {100 * away[worst]:.2f} points of the "
+        f"trained model's ({worst})."
+    )
+    columns: list[int] = results.all_of("iterations")
+    factors = _growth(results)
+    if factors:
+        text += (
+            f" Removing 0.1% of the rows takes {min(factors.values()):.1f} to "
+            f"{max(factors.values()):.1f} times as long with {columns[-1]} iterations as with "
+            f"{columns[0]}."
         )
+    return text
+
+
+def remark(results: Results) -> str:
+    """The backdoor, and what is unexpected in the paper's tables."""
+    sentences = [
+        "The untouched and refitted models show how much of the change in error is random."
+    ]
     left = {
         _key(done): abs(stages[STAGES[3]]["attack"] - stages[STAGES[0]]["attack"])
         for done in results.where(part="backdoor")
@@ -317,55 +331,62 @@ def remark(results: Results) -> str:
         worst = max(left, key=left.__getitem__)
         found = [done.values.get("strategies", []) for done in results.where(part="backdoor")]
         refits = sum(strategies.count("refit") for strategies in found)
-        words.append(
-            f"With the backdoor's rows removed, the attack is at most {100 * left[worst]:.1f} "
-            f"points from what it is on a clean model ({worst}). The backdoor is 5% of the rows: "
-            f"{refits} of its {sum(map(len, found))} additions and removals were refits."
+        sentences.append(
+            "After the rows of the backdoor are removed, the success rate of the attack is within "
+            f"{100 * left[worst]:.1f} points of that on a clean model ({worst}). The backdoor has "
+            f"5% of the rows; {refits} of its {sum(map(len, found))} additions and removals were "
+            "refits."
         )
     for name in ("adult", "credit_info"):
         ours = measured(results, name, 100, "catboost")
         if ours is not None:
             theirs = published.ERRORS[name]["catboost"][0]
-            words.append(
-                f"CatBoost with 100 iterations has {in_percent(ours['error'])} on {name} here and "
-                f"{in_percent(theirs)} in the paper; what was set there is not known."
+            sentences.append(
+                f"CatBoost with 100 iterations has an error of {in_percent(ours['error'])} on "
+                f"{name} here and {in_percent(theirs)} in the paper, whose settings are not known."
             )
-    return " ".join([*words, _growth(results)]).strip()
+    if factors := _growth(results):
+        columns: list[int] = results.all_of("iterations")
+        parts = [f"{factor:.1f} ({name})" for name, factor in factors.items()]
+        first, *_, last = published.SECONDS["letter"]["remove 0.1%"]
+        sentences.append(
+            f"From {columns[0]} to {columns[-1]} iterations, the time to remove 0.1% of the rows "
+            f"grows by a factor of {listed(parts)}. In the paper's table it falls on letter, from "
+            f"{in_seconds(first)} with 100 iterations to {in_seconds(last)} with 1000."
+        )
+    return " ".join(sentences)
 
 
 def _key(done: Done) -> str:
     return f"{done.labels['data']}, {done.labels['iterations']} iterations"
 
 
-def _growth(results: Results) -> str:
-    """How much longer an update takes with the most iterations than with the fewest."""
+def _growth(results: Results) -> dict[str, float]:
+    """Seconds of an update with the most iterations relative to the fewest, by data set."""
     columns: list[int] = results.all_of("iterations")
     factors = {}
     for name in results.all_of("data"):
         few, many = (measured(results, name, n, "remove 0.1%") for n in (columns[0], columns[-1]))
-        if few and many:
+        if few and many and len(columns) > 1:
             factors[name] = many["seconds"] / few["seconds"]
-    if not factors or len(columns) < 2:
-        return ""
-    words = ", ".join(f"{name} {factor:.1f}" for name, factor in factors.items())
-    first, *_, last = published.SECONDS["letter"]["remove 0.1%"]
-    return (
-        f"To remove 0.1% takes, with {columns[-1]} iterations, so many times as long as with "
-        f"{columns[0]}: {words}. In the paper's table it takes less time with more iterations on "
-        f"letter, {in_seconds(last)} with 1000 and {in_seconds(first)} with 100."
-    )
+    return factors
 
 
 EXPERIMENT = Experiment(
     name="ablation-iterations",
     title="Ablation: number of iterations",
     question=(
-        "Models of 100 to 1000 iterations: test error and time after training, after adding and "
-        "after removing 1 row, 0.1%, 0.5% and 1%, beside peers that are trained; and whether a "
-        "backdoor comes and goes with its rows."
+        "For models of 100 to 1000 iterations: test error and time after training, after adding "
+        "and after removing 1 row, 0.1%, 0.5% and 1%, compared with other libraries; and the "
+        "success rate of a backdoor before and after its rows are removed."
     ),
     paper="Tables 14 to 16",
+    caption=(
+        "Test error and seconds over the number of iterations, and the success rate of the "
+        "backdoor after its rows were added and after they were removed."
+    ),
     cases=cases,
+    answer=answer,
     tables=tables,
     draw=draw,
     remark=remark,

@@ -1,4 +1,4 @@
-"""One row added to models of different sizes, beside training them again."""
+"""Add one row to models of different sizes, and compare with training them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Size:
-    """One size of a model: what it is set to, and how it is written."""
+    """One size of a model."""
 
     value: int
-    settings: Settings  # also of the model that is trained again for comparison
+    settings: Settings  # also of the model that is retrained for comparison
     parameters: Mapping[str, Any]  # of our model only
 
 
@@ -62,7 +62,7 @@ def _measure(name: str, max_rows: int | None, size: Size, plenty: Plenty) -> Val
     retrains = Retrains(name, plan)
     held_back = np.random.default_rng(0).choice(len(data.y_train), plenty.rows + 1, replace=False)
     held = np.delete(np.arange(len(data.y_train)), held_back)
-    for _ in range(plenty.repeats):  # in turns, so that a slow moment is one for both
+    for _ in range(plenty.repeats):  # in turns, so that a slow moment affects both
         model = LIBRARIES[OURS].model("classification", size.settings)
         model.set_params(**size.parameters)
         gc.collect()
@@ -96,7 +96,7 @@ def _add_one_by_one(
     for i, row in enumerate(rows):
         X, y = data.X_train[row : row + 1], data.y_train[row : row + 1]
         seconds, report = timed(partial(model.add, X, y, row_ids=[row]))
-        if i > 0:  # the first may build what later ones find there
+        if i > 0:  # the first update may build state that later updates use
             record.add(f"add_seconds {rule}", seconds)
             record.add(f"refits {rule}", report.strategy == "refit")
     updated = float(np.mean(model.predict(data.X_test) != data.y_test))
@@ -104,7 +104,7 @@ def _add_one_by_one(
 
 
 class Measured:
-    """What was measured of one data set at one size."""
+    """Measurements of one data set at one size."""
 
     def __init__(self, name: str, values: Values) -> None:
         self._record = Record(name, OURS, values["samples"])
@@ -118,7 +118,7 @@ class Measured:
         return self._record.best("fit_seconds") or math.nan
 
     def faster(self, rule: str = OURS) -> float:
-        """How many times faster than the yardstick's training."""
+        """Speed-up over LightGBM's training."""
         return (self.yardstick or math.nan) / self.add_seconds(rule)
 
     def faster_than_fit(self) -> float:
@@ -129,7 +129,7 @@ class Measured:
 
 
 def measured(results: Results, name: str, label: str) -> dict[int, Measured]:
-    """What was measured of a data set, by size."""
+    """Measurements of a data set by size."""
     return {
         int(done.labels[label]): Measured(name, done.values) for done in results.where(data=name)
     }
@@ -164,29 +164,29 @@ def table_of(results: Results, label: str, head: str) -> str:
             "trees",
             "test error, untouched",
             "all rows added",
-            "retrained",
-            "one row in",
-            "one row in, paper's rule",
+            "refitted",
+            "adding one row",
+            "adding one row, paper's rule",
             "our training",
-            "LightGBM's",
-            "times faster than LightGBM's",
-            "than ours",
+            "LightGBM's training",
+            "speed-up over LightGBM's",
+            "over ours",
         ],
         rows,
     )
 
 
 def draw_sizes(results: Results, label: str, x_label: str) -> Figure:
-    """Test error, seconds of one row, and how many times faster that is than training."""
+    """Test error, seconds of one row, and the speed-up over training."""
     names = results.all_of("data")
     by_name = {name: measured(results, name, label) for name in names}
     x = sorted({value for found in by_name.values() for value in found})
     figure, axes = panels(4, columns=2, size=(4.6, 2.8))
     shown = (
         ("test error, per cent", lambda m: 100 * m.error(), False),
-        ("one row in, seconds", Measured.add_seconds, True),
-        ("times faster than\nLightGBM's training", Measured.faster, True),
-        ("times faster than\nour own training", Measured.faster_than_fit, True),
+        ("adding one row, seconds", Measured.add_seconds, True),
+        ("speed-up over\nLightGBM's training", Measured.faster, True),
+        ("speed-up over\nour own training", Measured.faster_than_fit, True),
     )
     for axis, (title, value, log) in zip(axes, shown, strict=True):
         series = {
@@ -203,7 +203,7 @@ def draw_sizes(results: Results, label: str, x_label: str) -> Figure:
 
 
 def change(results: Results, label: str, name: str) -> tuple[float, float, float, float] | None:
-    """Error and factor of acceleration at the least and the greatest size of a data set."""
+    """Error and speed-up at the least and at the greatest size of a data set."""
     found = measured(results, name, label)
     if len(found) < 2:
         return None

@@ -1,4 +1,4 @@
-"""The paper's figures for models of 100 to 1000 iterations, as it prints them."""
+"""The paper's figures for models of 100 to 1000 iterations, as printed."""
 
 from __future__ import annotations
 
@@ -156,7 +156,8 @@ SECONDS: Figures = {
 }
 
 # Accuracy on clean test rows and success of the attack, in per cent: trained clean, trained with
-# the backdoor, backdoor added, backdoor removed. The 100.0 after a removal on pendigits is theirs.
+# the backdoor, backdoor added, backdoor removed. The 100.0 after a removal on pendigits is as
+# printed.
 Stages = tuple[tuple[float, float], tuple[float, float], tuple[float, float], tuple[float, float]]
 BACKDOOR: dict[tuple[str, int], Stages] = {
     ("optdigits", 100): ((96.21, 8.91), (96.27, 100.0), (95.94, 100.0), (95.82, 9.69)),

@@ -1,4 +1,4 @@
-"""From one row to most of them: what the size of an update does to its cost and its result."""
+"""From one row to most of them: the effect of the size of an update on cost and quality."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from experiments.harness.pictures import ABOVE, NODES, RATIO, TO_REFIT, above, d
 from experiments.harness.records import (
     ERRORS,
     RATIOS,
-    RETRAINED,
+    REGROWN,
     UPDATES,
     as_values,
     errors_text,
@@ -45,8 +45,8 @@ DATA: dict[Scale, dict[str, int | None]] = {
     },
 }
 
-# Shares of the rows; the least is a single row. Small ones are drawn more often: few rows are more
-# subject to chance, and cost less.
+# Fractions of the rows; 0 is a single row. Small updates are drawn more often, because they vary
+# more and cost less.
 DRAWS: dict[Scale, dict[float, int]] = {
     "quick": {0.0: 3, 0.001: 3, 0.01: 2, 0.5: 1},
     "full": {0.0: 3, 0.001: 5, 0.005: 2, 0.01: 2, 0.05: 1, 0.2: 1, 0.5: 1, 0.8: 1},
@@ -54,7 +54,7 @@ DRAWS: dict[Scale, dict[float, int]] = {
 MOST_DRAWS = {"letter": 2, "covtype": 2}  # each takes seconds
 
 
-SMALL = 0.01  # up to here an update is small
+SMALL = 0.01  # largest fraction of a small update
 
 
 def head_of(share: float) -> str:
@@ -93,7 +93,7 @@ def tables(results: Results) -> str:
         [
             f"**Seconds of an update**, median over the draws. {UPDATES}",
             wide_table(records, "share", columns, seconds_text, both),
-            RETRAINED,
+            REGROWN,
             wide_table(records, "share", columns, nodes_text, both),
             RATIOS,
             wide_table(records, "share", columns, ratio_text, both),
@@ -110,21 +110,32 @@ def draw(results: Results) -> Figure:
     return draw_both_ways(records, "share", _columns(records), measures, "rows of the update")
 
 
-def remark(results: Results) -> str:
-    """Where updates become refits, and how little test error tells of small ones."""
+def answer(results: Results) -> str:
+    """Where updates become refits."""
     records = [r for r in records_of(results) if r.library == "graftboost"]
     if not records:
         return ""
+    return (
+        "The time and the number of regrown nodes grow with the update until a refit is cheaper. "
+        "Under the default rule, most draws are refits from these sizes on: "
+        f"{_first_refits(records)}."
+    )
+
+
+def remark(results: Results) -> str:
+    """How little the test error shows of small updates."""
+    records = [r for r in records_of(results) if r.library == "graftboost"]
     small = [r for r in records if float(r.case["share"]) <= SMALL]
+    if not small:
+        return ""
     updated = max(abs(above(r)) for r in small)
     untouched = max(abs(above(r, "error_untouched")) for r in small)
     return (
-        "As in the paper, which shows pictures only, the time and the number of retrained nodes "
-        "grow with the update. Unlike there, growth ends where training again is cheaper. With the "
-        f"default rule most draws were refits first at: {_first_refits(records)}. Test error says "
-        f"little about small updates: up to {head_of(SMALL)} that of the updated model is at most "
-        f"{updated:.2f} points from the retrained one's, and that of the untouched model at most "
-        f"{untouched:.2f}. What was forgotten or learned shows on the rows themselves."
+        "The paper shows curves without figures, in which time and regrown nodes also grow with "
+        f"the update. The test error shows little of small updates: up to {head_of(SMALL)}, that "
+        f"of the updated model is within {updated:.2f} points of the refitted model's, and that of "
+        f"the untouched model within {untouched:.2f}. Forgetting and learning of the changed rows "
+        "show the effect."
     )
 
 
@@ -142,12 +153,18 @@ EXPERIMENT = Experiment(
     name="ablation-size",
     title="Ablation: size of the update",
     question=(
-        "How do time, retrained nodes and test error change with |D'|, from one row to 80% of the "
-        "rows? Rows to remove are drawn from a model of all rows; rows to add were left out of "
-        "the training and come into the model."
+        "How do time, regrown nodes and test error change with |D'|, from one row to 80% of the "
+        "rows? Rows are removed from a model trained on all rows, or added to a model trained "
+        "without them."
     ),
     paper='figures "Different fine-tuning ratio" and "The impact of |D\'| ..."',
+    caption=(
+        "Updates of growing size under the default rule. The dashed lines are the untouched model "
+        "(forgetting 0), a refit (forgetting 1) and the time of a refit. Points are missing where "
+        "the update is a refit or the figure is not reliable."
+    ),
     cases=cases,
+    answer=answer,
     tables=tables,
     draw=draw,
     remark=remark,

@@ -1,4 +1,4 @@
-"""Fits of every library that takes a sparse table, each in its own process; updates of ours."""
+"""Fits of every library that accepts sparse data, in separate processes; updates of ours."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from experiments.harness.experiment import Case, Scale, Values
 from experiments.paper.updates.measuring import Plan as UpdatePlan
 from experiments.paper.updates.measuring import Updates
 
-PEERS = ("xgboost", "lightgbm", "catboost")  # scikit-learn's takes no sparse table
+PEERS = ("xgboost", "lightgbm", "catboost")  # scikit-learn's accepts no sparse data
 WHO = (*PEERS, OURS)
 RULES = (Ours, Paper)
-LONG = 60.0  # seconds: who took longer for a first fit is not asked for another
+LONG = 60.0  # seconds: a library whose first fit takes longer is fitted once
 TRAINING, UPDATING = "training", "updates"
 
 
 @dataclass(frozen=True)
 class StandIn:
-    """A data set in the place of one of the paper's."""
+    """A data set that replaces one of the paper's."""
 
     title: str
     paper: str  # which of the paper's
@@ -36,20 +36,20 @@ SETS = {
     "news20_ngrams": StandIn(
         "News20 n-grams*",
         "News20",
-        "the same newsgroups, their words and pairs of words counted anew, ten groups against ten",
+        "the same newsgroups, with words and pairs of words counted by us, ten groups against ten",
     ),
     "reuters21578": StandIn(
         "Reuters-21578*",
         "RCV1",
-        "newswire of the same agency, ten years older",
+        "newswire of the same agency, ten years earlier",
     ),
-    "rcv1_sample": StandIn("RCV1, a sample*", "RCV1", "one in twenty of its rows to train"),
+    "rcv1_sample": StandIn("RCV1, a sample*", "RCV1", "one in twenty of its training rows"),
 }
 
 
 @dataclass(frozen=True)
 class Plan(UpdatePlan):
-    """How much is measured of one data set; ``trainings`` are turns."""
+    """How much is measured on one data set; ``trainings`` is the number of turns."""
 
     limit: float = 600.0  # seconds that a process may take for one fit
 
@@ -67,7 +67,7 @@ FULL = {
 
 
 def cases(scale: Scale) -> Iterator[Case]:
-    """Two for each data set: all trainings, and our updates."""
+    """Two cases for each data set: all trainings, and our updates."""
     measured = {TRAINING: trainings, UPDATING: updates}
     for name, plan in (QUICK if scale == "quick" else FULL).items():
         for what, measure in measured.items():
@@ -77,11 +77,11 @@ def cases(scale: Scale) -> Iterator[Case]:
 def trainings(name: str, plan: Plan) -> Values:
     """Seconds and bytes of a fit, by library, and why there are none.
 
-    A library may be ended by its own mistake, as CatBoost is in the paper, or take too long: each
-    fit has a process of its own, and whoever failed is not asked again.
+    A library may crash, as CatBoost does in the paper, or take too long. Each fit therefore runs
+    in a separate process, and a library that failed is not fitted again.
     """
     if not memory.available():
-        return {"skipped": ["training: this system does not tell a process its peak"]}
+        return {"skipped": ["training: this system does not report the peak memory of a process"]}
     data = datasets.load_sparse(name, plan.max_rows)
     asked = [LIBRARIES[who] for who in WHO]
     going = [library for library in asked if library.available()]
@@ -108,7 +108,7 @@ def trainings(name: str, plan: Plan) -> Values:
 
 
 def updates(name: str, plan: Plan) -> Values:
-    """Seconds of our updates, and what they change in the loss of the rows."""
+    """Seconds of our updates, and the change that they cause in the loss of the rows."""
     data = datasets.load_sparse(name, plan.max_rows)
     warm_up(LIBRARIES[OURS], data.task, plan.settings)
     values: Values = {"rows": len(data.y_train), "trees": plan.settings.iterations}

@@ -1,4 +1,4 @@
-"""What the paper says of RCV1 and News20; its ThunderGBM, on a GPU, was not run here."""
+"""The paper's figures for RCV1 and News20; its ThunderGBM, on a GPU, was not run here."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ MEGABYTES: dict[str, dict[str, float | None]] = {
 class Figures(NamedTuple):
     """One row of the table of updates, in one of its halves."""
 
-    ours: float  # milliseconds a tree
-    xgboost: float  # times faster than a training of these
+    ours: float  # milliseconds per tree
+    xgboost: float  # times faster than retraining these
     lightgbm: float
     catboost: float | None
 
 
-# One line for each size of D', the rows that come or go.
+# One line for each size of D', the added or removed rows.
 ADDING = {
     "RCV1": (
         Figures(21.431, 214.5, 27.8, 156.6),

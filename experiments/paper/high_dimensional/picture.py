@@ -1,4 +1,4 @@
-"""Seconds and memory of fits above, milliseconds of updates below."""
+"""Seconds and memory of fits by library, and milliseconds of updates by data set."""
 
 from __future__ import annotations
 
@@ -6,25 +6,31 @@ import math
 from typing import TYPE_CHECKING
 
 from benchmarks.libraries import LIBRARIES
-from experiments.harness.draws import SIZES, WAYS
+from experiments.harness.draws import SIZES, WAYS, Way
+from experiments.harness.pictures import points
 from experiments.harness.results import Results
 from experiments.paper.high_dimensional.measuring import SETS, TRAINING, UPDATING, WHO
 from experiments.paper.high_dimensional.tables import best, measured, milliseconds_a_tree, sample_of
-from graftboost.plotting import bars, legend, lines, logarithmic, panels
+from graftboost.plotting import COLOURS, MARKERS, lines, logarithmic, panels
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FITS = {
     "fit_seconds": ("Seconds of a fit", 1.0),
-    "process_bytes": ("Megabytes of the process", 1e-6),
+    "process_bytes": ("Peak memory of the process, megabytes", 1e-6),
 }
-DOING = {"add": "adding", "remove": "removing"}
+DOING = {"add": "Rows added", "remove": "Rows removed"}
+
+
+# Data sets have colours and markers of their own: those of the upper panels are libraries.
+SET_LOOKS = list(zip(COLOURS[len(WHO) :], MARKERS[len(WHO) :], strict=True))
 
 
 def draw(results: Results) -> Figure:
-    """A panel for the seconds, one for the memory, and one for the updates."""
-    figure, axes = panels(3, columns=3, size=(4.4, 3.0))
+    """Fits by library above, with their legend; updates by data set below, with theirs."""
+    figure, axes = panels(4, columns=2, size=(4.8, 3.0))
     training = measured(results, TRAINING)
     groups = [SETS[name].title for name in training]
     for axis, (what, (title, unit)) in zip(axes, FITS.items(), strict=False):
@@ -33,25 +39,33 @@ def draw(results: Results) -> Figure:
                 math.nan if (found := best(values, who, what)) is None else unit * found
                 for values in training.values()
             ]
-            for who in WHO
+            for who in LIBRARIES
+            if who in WHO
         }
-        bars(axis, groups, series)
+        points(axis, groups, series)
         axis.set_title(title)
         logarithmic(axis)
-    updates = {
-        f"{SETS[name].title}, {DOING[way]}": [
+    axes[0].legend(fontsize=7, frameon=False)
+    for axis, way in zip(axes[2:], WAYS, strict=True):
+        _draw_updates(axis, results, way)
+    axes[2].legend(fontsize=7, frameon=False)
+    return figure
+
+
+def _draw_updates(axis: Axes, results: Results, way: Way) -> None:
+    series = {
+        SETS[name].title: [
             math.nan
             if (sample := sample_of(values, way, size)) is None
             else milliseconds_a_tree(values, sample)
             for size in SIZES
         ]
         for name, values in measured(results, UPDATING).items()
-        for way in WAYS
     }
-    lines(axes[2], list(SIZES), updates)
-    logarithmic(axes[2])
-    axes[2].set_title("Updates of graftboost")
-    axes[2].set_xlabel("rows that go or come")
-    axes[2].set_ylabel("milliseconds a tree")
-    legend(figure, columns=5)
-    return figure
+    lines(axis, list(SIZES), series)
+    for line, (colour, marker) in zip(axis.lines, SET_LOOKS, strict=False):
+        line.set(color=colour, marker=marker)
+    logarithmic(axis)
+    axis.set_title(f"{DOING[way]}, graftboost")
+    axis.set_xlabel("rows of the update")
+    axis.set_ylabel("milliseconds per tree")

@@ -1,15 +1,15 @@
-"""The paper's tables of very wide data, with ours beside them, and what is to be said of both."""
+"""The paper's tables of high-dimensional data, with our figures, and the discussion."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
 from benchmarks.goal import fold
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
-from benchmarks.markdown import in_bytes, in_seconds, table
+from benchmarks.markdown import in_bytes, in_seconds, listed, table
 from experiments.harness.contenders.ours import Ours, Paper
 from experiments.harness.draws import ONE_ROW, SIZES, WAYS, Way
 from experiments.harness.experiment import Values
@@ -24,22 +24,21 @@ WORDS = {"add": "learning", "remove": "forgetting"}
 CRASHED = "crashed"
 
 
-OF_SETS = "**Data sets.** In brackets those of the paper that they stand in for."
+OF_SETS = "**Data sets.** In brackets: the paper's data set that is replaced."
 OF_SECONDS = (
-    "**Seconds of a fit**, the best of the turns; in brackets the paper's, of its own set, on one "
-    "thread of another machine."
+    "**Seconds of a fit**, the best of the turns. In brackets: the paper's, on its own data set "
+    "and one thread of another machine."
 )
 OF_MEMORY = (
-    "**Peak memory of a process that fits**, with the rows in it; in brackets the paper's. Ours "
-    "after an update too: a first one may count what later ones find there."
+    "**Peak memory of a process that fits**, including the rows. In brackets: the paper's. For "
+    "graftboost it is also given after an update, because the first update may compute histograms."
 )
 OF_UPDATES = (
-    "**Updates**: milliseconds a tree, the median over the draws, and how many times faster than a "
-    "whole training of each of the others; in brackets the paper's. Refits: in how many of the "
-    "draws graftboost found that training all again was cheaper. Learning and forgetting: 1 is as "
-    "if these rows had always (or never) been there, 0 is what doing nothing comes to; with an "
-    "interval of 95% over the rows of all draws, and a dash where even a full training changes no "
-    "more than chance does."
+    "**Updates**: median milliseconds per tree over the draws, and how many times faster they are "
+    "than retraining the other libraries. In brackets: the paper's. Refits: the number of draws in "
+    "which a refit was cheaper than an update. Learning and forgetting: 1 equals a full training, "
+    "0 equals the untouched model, with a 95% interval over the rows of all draws. A dash means "
+    "that even a full training causes no significant change."
 )
 
 
@@ -58,7 +57,7 @@ def tables(results: Results) -> str:
 
 
 def measured(results: Results, what: str) -> dict[str, Values]:
-    """What was measured of trainings or of updates, by data set."""
+    """Values of trainings or of updates by data set."""
     found = {name: results.find(data=name, what=what) for name in SETS}
     return {name: v for name, v in found.items() if v is not None and "rows" in v}
 
@@ -77,12 +76,12 @@ def _sizes_table(results: Results) -> str:
                 SETS[name].paper,
             ]
         )
-    head = ["data set", "rows to train", "rows to test", "columns", "stored a row", "stands in for"]
+    head = ["data set", "training rows", "test rows", "columns", "stored per row", "replaces"]
     return table(head, rows)
 
 
 def best(values: Values, who: str, what: str) -> float | None:
-    """Least that was measured of a library, None if nothing."""
+    """Least value measured for a library, None if there is none."""
     found: list[float] = values["measured"].get(who, {}).get(what, [])
     return min(found, default=None)
 
@@ -95,7 +94,7 @@ def _training_row(
     papers: Mapping[str, Mapping[str, float | None]],
     unit: float,
 ) -> list[str]:
-    """The title, and for each library what was measured, with the paper's in brackets."""
+    """The title, and a value for each library, with the paper's in brackets."""
     cells = [SETS[name].title]
     for who in WHO:
         ours, theirs = best(values, who, what), papers[SETS[name].paper][who]
@@ -151,12 +150,12 @@ def _updates_table(results: Results, way: Way) -> str:
 
 
 def figures(name: str, way: Way, size: str) -> Figures:
-    """The paper's own, of the set that this one stands in for."""
+    """The paper's figures for the data set that this one replaces."""
     return paper_figures.UPDATES[way][SETS[name].paper][list(SIZES).index(size)]
 
 
 def sample_of(values: Values, way: Way, size: str, who: str = Ours.name) -> Any:
-    """What was measured of updates of one size, None if nothing."""
+    """Values of updates of one size, None if there are none."""
     return values.get(way, {}).get(who, {}).get(size)
 
 
@@ -190,25 +189,42 @@ def _ratio_cell(sample: Any) -> str:
     return "-" if ratio is None or ratio.low is None else str(ratio)
 
 
+def answer(results: Results) -> str:
+    """Fit and removal of one row relative to LightGBM."""
+    fits, rows = [], []
+    for name, values in measured(results, TRAINING).items():
+        ours, theirs = (best(values, who, "fit_seconds") for who in (OURS, YARDSTICK))
+        if ours and theirs:
+            fits.append(f"{ours / theirs:.2g} ({SETS[name].title})")
+        if times := speed_up(results, name, YARDSTICK, "remove", ONE_ROW):
+            rows.append(f"{fold(times)} ({SETS[name].title})")
+    if not fits or not rows:
+        return ""
+    return (
+        f"A fit takes {listed(fits)} times as long as LightGBM's. Removing one row is faster than "
+        f"LightGBM's retrain by a factor of {listed(rows)}."
+    )
+
+
 def remark(results: Results) -> str:
     """Sentences from the figures."""
     sentences = [*_beside_lightgbm(results), *_updates(results), *_slower(results)]
     sentences += [*_failed(results), *_stand_ins(results)]
     if results.scale == "quick":
         sentences.append(
-            "The paper's figures are for whole sets and 100 iterations, these for small samples "
-            "and fewer."
+            "The paper's figures are for whole data sets and 100 iterations, these for small "
+            "samples and fewer iterations."
         )
     sentences.append(
-        "XGBoost takes what a sparse table does not store for missing, the others for zero. The "
-        "paper has one thread and we have two, for all alike; its ThunderGBM, on a GPU, was not "
-        "run."
+        "XGBoost treats values that a sparse table does not store as missing; the others treat "
+        "them as zero. The paper uses one thread; here all libraries use two. The paper's "
+        "ThunderGBM, which needs a GPU, was not run."
     )
     return " ".join(sentences)
 
 
 def _beside_lightgbm(results: Results) -> Iterator[str]:
-    """Ours and LightGBM, here and in the paper."""
+    """Our fit relative to LightGBM's, here and in the paper."""
     here = []
     for name, values in measured(results, TRAINING).items():
         found = [
@@ -226,8 +242,8 @@ def _beside_lightgbm(results: Results) -> Iterator[str]:
         there.append(_to_yardstick(name, both))
     if here:
         yield (
-            f"A fit takes {_listed(here)} times LightGBM's seconds and memory; that of the paper "
-            f"{_listed(there)}."
+            f"A fit takes {listed(here)} times LightGBM's seconds and memory. In the paper, these "
+            f"factors are {listed(there)}."
         )
 
 
@@ -243,14 +259,15 @@ def _updates(results: Results) -> Iterator[str]:
         for name in measured(results, UPDATING):
             for size in (ONE_ROW, list(SIZES)[-1]):
                 if times := speed_up(results, name, YARDSTICK, way, size):
-                    what = "one row" if size == ONE_ROW else size
                     papers = fold(figures(name, way, size).lightgbm)
                     parts.append(
-                        f"{fold(times)} the time of {what} on {SETS[name].title} (the paper's: "
-                        f"{papers})"
+                        f"{fold(times)} for {size} of {SETS[name].title} (the paper's: {papers})"
                     )
         if parts:
-            yield f"{DOING[way]}: LightGBM's retrain takes {_listed(parts)}."
+            yield (
+                f"{DOING[way]}: LightGBM's retrain takes longer than an update by these factors: "
+                f"{'; '.join(parts)}."
+            )
 
 
 def _slower(results: Results) -> Iterator[str]:
@@ -262,7 +279,7 @@ def _slower(results: Results) -> Iterator[str]:
         if (times := speed_up(results, name, YARDSTICK, way, size)) and times < 1
     ]
     if slower:
-        yield f"An update is slower than LightGBM's retrain on {_listed(slower)}."
+        yield f"An update is slower than LightGBM's retrain on {listed(slower)}."
 
 
 def _failed(results: Results) -> Iterator[str]:
@@ -273,10 +290,4 @@ def _failed(results: Results) -> Iterator[str]:
 
 def _stand_ins(results: Results) -> Iterator[str]:
     for name in measured(results, TRAINING):
-        yield f"{SETS[name].title} stands in for {SETS[name].paper}: {SETS[name].why}."
-
-
-def _listed(words: Iterable[str]) -> str:
-    """Words as in "a, b and c"."""
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
+        yield f"{SETS[name].title} replaces {SETS[name].paper}: {SETS[name].why}."

@@ -1,4 +1,4 @@
-"""The test error after training, after adding rows and after removing them."""
+"""Test error after training, after adding rows and after removing rows (Table 6)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from datasets.paper import SETS
 from experiments.harness.draws import SIZES
 from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.paper.test_error.measuring import PEERS, Errors, installed
-from experiments.paper.test_error.showing import draw, goals, remark, tables
+from experiments.paper.test_error.showing import answer, draw, goals, remark, tables
 
 SPLITS, QUICK_SPLITS = 5, 2
 QUICK, QUICK_ROWS = ("adult", "optdigits", "abalone"), 1_500
-LARGE = ("susy", "covtype")  # only their first split is updated and shown to the peers
-SLOWEST = "sklearn"  # which takes longer on them than all others together
+LARGE = ("susy", "covtype")  # only their first split is updated and compared with other libraries
+SLOWEST = "sklearn"  # on these sets, slower than all others together
 
 
 def cases(scale: Scale) -> Iterable[Case]:
-    """One for each data set and split; the stand-in for SUSY is split once."""
+    """One case for each data set and split; the data that replaces SUSY is split once."""
     for name in SETS if scale == "full" else QUICK:
         splits = 1 if name == "susy" else SPLITS if scale == "full" else QUICK_SPLITS
         for split in range(splits):
@@ -28,7 +28,7 @@ def cases(scale: Scale) -> Iterable[Case]:
 
 def _measure(name: str, split: int, scale: Scale) -> Values:
     data = paper.load(name, split, max_rows=None if scale == "full" else QUICK_ROWS)
-    # An official split is always the same: what can vary is the seed of the model.
+    # An official split does not vary, so the seed of the model does.
     errors = Errors(data, seed=split)
     peers, skipped = installed([p for p in PEERS if name not in LARGE or p != SLOWEST])
     values: Values = {"n_test": len(data.y_test), "skipped": skipped}
@@ -43,14 +43,19 @@ EXPERIMENT = Experiment(
     name="test-error",
     title="Test error",
     question=(
-        "Is a model as good after an update as one that is trained again, and as good as the "
-        "paper's? Each set is split at random five times in the paper's sizes, or, where it has an "
-        "official split, drawn from with five seeds. Rows are added to a model that was trained "
-        "without them, or removed from one that was trained on all. The error is the share of "
-        "wrong classes, or the mean squared error of targets scaled to [0, 1]."
+        "Is a model as accurate after an update as a retrained model, and as accurate as the "
+        "paper's? Each data set is split at random five times into the paper's sizes; where it has "
+        "an official split, five seeds are used. Rows are added to a model that was trained "
+        "without them, or removed from a model that was trained on all. The error is the share of "
+        "misclassified rows, or the mean squared error of targets scaled to [0, 1]."
     ),
     paper="Table 6",
+    caption=(
+        "Mean test error after rows were added (+) and removed (-). The dashed line is the "
+        "untouched model. A star marks data that replaces the paper's."
+    ),
     cases=cases,
+    answer=answer,
     tables=tables,
     draw=draw,
     remark=remark,

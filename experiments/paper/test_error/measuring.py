@@ -1,4 +1,4 @@
-"""Test errors of models that are trained, and of copies of them that are updated."""
+"""Test errors of trained models and of updated copies of them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MOST = "1%"
 WAYS = ("add", "remove")
 RULES: dict[str, Mapping[str, Any]] = {kind.name: kind.parameters for kind in (Ours, Paper)}
 PEERS = tuple(name for name in LIBRARIES if name != OURS)
-# Ours with one parameter changed: each tree on half of the rows, or at most eleven candidates a
-# feature, about a tenth of the boundaries that the digits' features have.
+# Ours with one parameter changed: each tree on half of the rows, or at most eleven candidates per
+# feature, about a tenth of the bin boundaries that the features of the digits have.
 VARIANTS: dict[str, Mapping[str, Any]] = {"half": {"subsample": 0.5}, "few": {"split_sample": 0.01}}
-REFITTED = "refitted"  # whether ours found it cheaper to train all again
+REFITTED = "refitted"  # whether the update was a refit
 
 
 class Errors:
-    """Models of one split of a data set, and how far off they are on its test rows."""
+    """Models of one split of a data set, and their errors on its test rows."""
 
     def __init__(self, data: Dataset, seed: int = 0, settings: Settings | None = None) -> None:
         self.data, self.seed, self.settings = data, seed, settings or Settings()
@@ -44,11 +44,11 @@ class Errors:
         return found
 
     def updated(self, shares: Mapping[str, float]) -> Values:
-        """Errors after rows are added or removed, by way and share, beside the controls.
+        """Errors after rows are added or removed, by way and share, with the controls.
 
-        Rows to add come into a model that was trained without them, rows to remove leave one that
-        was trained on all. So each is what the other's is to become: the model without them is not
-        touched yet when they are to be added, and trained again when they are removed.
+        Rows are added to a model that was trained without them, or removed from a model that was
+        trained on all. Each model is therefore the other's control: the model without the rows is
+        the untouched model for additions and the retrained model for removals.
         """
         whole = self._fit(self._rows)
         of_whole = self._of(whole)
@@ -112,6 +112,6 @@ class Errors:
 
 
 def installed(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Libraries that are there, and the titles of those that are not."""
+    """Installed libraries, and the titles of the others."""
     there = [name for name in names if LIBRARIES[name].available()]
     return there, [LIBRARIES[name].title for name in names if name not in there]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.goal import Goal, times
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
-from benchmarks.markdown import table
+from benchmarks.markdown import listed, table
 from datasets.paper import SETS
 from experiments.harness.contenders.ours import Ours, Paper, Untouched
 from experiments.harness.draws import SIZES
@@ -31,26 +31,25 @@ TITLES = {
     "retrained": "graftboost, retrained",
     YARDSTICK: f"{LIBRARIES[YARDSTICK].title}, retrained",
 }
-VARIANT_TITLES = {"half": "half the rows a tree", "few": "eleven candidates a feature"}
+VARIANT_TITLES = {"half": "half the rows per tree", "few": "eleven candidates per feature"}
 SIGNS = {"add": "+", "remove": "-"}
 
 
 def tables(results: Results) -> str:
-    """After training; after updates of every size; after the largest, with the controls."""
+    """Errors after training, after updates, and after the largest update with controls."""
     trained = (
-        "**After training**, mean over the splits, ± the standard error of the mean; in brackets "
-        "the paper's. The last column is the difference of ours to the paper's, in standard errors "
-        "of that difference: that of the paper's test rows, and ours over random splits. * is a "
-        "stand-in for the paper's set."
+        "**After training**, mean over the splits ± the standard error of the mean. In brackets: "
+        "the paper's. The last column is our error minus the paper's, in standard errors of that "
+        "difference, which includes the sampling of the paper's test rows and the spread over our "
+        "splits. A star marks data that replaces the paper's."
     )
     largest = (
-        f"**After the largest update**, {MOST} of the rows: mean, beside the models that it is to "
-        "be compared with."
+        f"**After the largest update**, {MOST} of the rows: mean error, compared with the controls."
     )
     parts = [
         trained,
         _trained_table(results),
-        "**After an update**: mean, in brackets the paper's. † Mostly trained all again instead.",
+        "**After an update**: mean error. In brackets: the paper's. † Mostly a refit.",
         _updated_table(results),
         largest,
         _controls_table(results),
@@ -75,7 +74,7 @@ def trained_errors(results: Results, name: str, model: str) -> list[float]:
 def updated_errors(results: Results, name: str, way: str, share: str, model: str) -> list[float]:
     """Errors of a model after an update, one for each split that was updated.
 
-    A peer that is trained again with the rows that came is the one that was trained on all.
+    A library retrained with the added rows is the model that was trained on all rows.
     """
     found = []
     for done in results.where(data=name):
@@ -99,7 +98,7 @@ def _trained_table(results: Results) -> str:
         rows.append([*cells, "" if away is None else _signed(away)])
     peers = [LIBRARIES[peer].title for peer in PEERS]
     variants = [VARIANT_TITLES[variant] for variant in VARIANTS]
-    head = ["data set", Ours.title, *variants, *peers, "to the paper"]
+    head = ["data set", Ours.title, *variants, *peers, "minus the paper's"]
     return table(head, rows)
 
 
@@ -122,7 +121,7 @@ def _mean_and_error(errors: Sequence[float]) -> str:
 
 
 def _standard_error(errors: Sequence[float]) -> float | None:
-    """Of the mean; None where all are the same, as with an official split."""
+    """Standard error of the mean; None if all are equal, as with an official split."""
     if len(set(errors)) < 2:
         return None
     return statistics.stdev(errors) / math.sqrt(len(errors))
@@ -158,31 +157,31 @@ def _controls_table(results: Results) -> str:
 def standard_errors_away(results: Results, name: str) -> float | None:
     """How far our error after training is above the paper's, in standard errors.
 
-    The paper's figure comes from so many test rows, ours is a mean over splits. On an official
-    split both have the same test rows, so that these count once.
+    The standard error combines the sampling of the paper's test rows and the spread over our
+    splits. On an official split both have the same test rows, which count once.
     """
     errors, wanted = trained_errors(results, name, OURS), SETS[name]
     theirs = paper_figures.trained(OURS, name)
     if not errors or theirs is None or wanted.stand_in or wanted.task == "regression":
         return None
     if results.scale == "quick":
-        return None  # other sizes, other errors
+        return None  # of other sizes, and so not comparable
     own = _standard_error(errors) or 0.0
     return (statistics.fmean(errors) - theirs) / math.hypot(own, _of_share(theirs, wanted.n_test))
 
 
 def _of_share(share: float, n: int) -> float:
-    """Standard error of a share that was counted among n."""
+    """Standard error of a share of n rows."""
     return math.sqrt(share * (1 - share) / n)
 
 
 def goals(results: Results) -> list[Goal]:
-    """As good as the paper's, at the paper's sizes."""
+    """Errors at most the paper's, at the paper's sizes."""
     away = {name: standard_errors_away(results, name) for name in HELD}
     ratios = {name: _ratio(results, name) for name in ("abalone", "wine_quality")}
     return [
         Goal("test error above the paper's, in standard errors", ENOUGH, away, _signed),
-        Goal("squared error to the paper's", SAME_ORDER, ratios, times),
+        Goal("squared error relative to the paper's", SAME_ORDER, ratios, times),
     ]
 
 
@@ -219,7 +218,7 @@ def draw(results: Results) -> Figure:
 
 
 def _places() -> list[tuple[str, str]]:
-    """Updates along the axis, with a place left empty between the two ways."""
+    """Updates along the axis, with a gap between the two ways."""
     adding, removing = ([(way, share) for share in SIZES] for way in WAYS)
     return [*adding, ("", ""), *removing]
 
@@ -230,25 +229,29 @@ def _along(results: Results, name: str, model: str) -> Iterator[float]:
         yield statistics.fmean(errors) if errors else math.nan
 
 
-def remark(results: Results) -> str:
-    """Where ours is off, whether updates cost anything, and how the paper's units were read."""
-    sentences = []
+def answer(results: Results) -> str:
+    """How far the errors of the updated and the untouched model are from the retrained one's."""
     updated, untouched = (list(_gaps(results, model)) for model in (OURS, Untouched.name))
-    if updated:
-        sentences.append(
-            f"After an update of {MOST} the error is {_reach(updated)} from that of a model "
-            "trained again on the same rows; that of a model to which nothing was done is "
-            f"{_reach(untouched)} from it. A test error says little about what an update did."
-        )
-    if results.scale == "full":
-        sentences.append(_beside_paper(results))
-    else:
-        sentences.append("The paper's figures are for whole sets, these for small samples.")
-    sentences.append(
-        "The paper gives Abalone in hundredths and WineQuality in thousandths; with the target "
-        "scaled to [0, 1] its figures can only be the other way round, and so they are read here."
+    if not updated:
+        return ""
+    return (
+        f"After an update of {MOST}, the test error differs from that of a retrained model by "
+        f"{_reach(updated)}. The error of the untouched model differs by {_reach(untouched)}, so "
+        "the test error does not show whether an update had an effect."
     )
-    return " ".join(sentences)
+
+
+def remark(results: Results) -> str:
+    """Comparison with the paper, and how its units were read."""
+    if results.scale == "full":
+        beside = _beside_paper(results)
+    else:
+        beside = "The paper's figures are for whole data sets, these for small samples."
+    return (
+        f"{beside} The paper states Abalone in hundredths and WineQuality in thousandths. With "
+        "targets scaled to [0, 1], its figures only make sense the other way round, and they are "
+        "read that way here."
+    )
 
 
 def _gaps(results: Results, model: str) -> Iterator[float]:
@@ -278,18 +281,21 @@ def _beside_paper(results: Results) -> str:
         if statistics.fmean(errors) - theirs > ENOUGH * own:
             strict.append(name)
     if not above:
-        return "Ours is as good as the paper's on every set that is the paper's, or better."
-    words = f"In standard errors of the difference, ours is above the paper's on {', '.join(above)}"
+        return "On every data set of the paper, our error is at most the paper's."
+    text = (
+        "In standard errors of the difference, our error is above the paper's on "
+        f"{', '.join(above)}; on the paper's other data sets it is equal or lower."
+    )
     if strict:
         others = []
         for variant in VARIANTS:
             errors_of = [_mean(trained_errors(results, name, variant)) for name in strict]
-            others.append(f"{VARIANT_TITLES[variant]} {', '.join(errors_of)}")
+            others.append(f"{VARIANT_TITLES[variant]}: {', '.join(errors_of)}")
         titles = [SETS[name].title for name in strict]
-        words += (
-            "; the spread over our own splits alone would not explain it on "
-            f"{', '.join(titles)}. With one parameter changed these have: {'; '.join(others)}. "
-            "Features of digits have so few values that all their boundaries are candidates here; "
-            "perhaps the paper samples a tenth of these too"
+        text += (
+            f" The spread over our own splits does not explain the difference on {listed(titles)}. "
+            f"With one parameter changed, their errors are: {'; '.join(others)}. The features of "
+            "the digits have so few values that all bin boundaries are candidates here; the paper "
+            "may sample a tenth of them."
         )
-    return words + "; on all others of the paper's sets it is the same or lower."
+    return text

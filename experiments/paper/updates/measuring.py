@@ -1,4 +1,4 @@
-"""Seconds of updates, and what they change in the loss of the rows that come or go."""
+"""Seconds of updates, and the change that they cause in the loss of the changed rows."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from experiments.harness.draws import ONE_ROW, SIZES, WAYS, Way
 from experiments.harness.experiment import Case, Scale, Values
 from graftboost.audit.ratio import ratio_of_sums
 
-JUDGED = ("0.1%", "1%")  # sizes at which the loss of the rows is compared with a full training's
+JUDGED = ("0.1%", "1%")  # sizes at which forgetting and learning are measured
 
 RULES: tuple[type[Ours], ...] = (
     Ours,
     Paper,
     Predecessor,
-)  # all trained alike, so that they are measured together
+)  # trained identically and measured together
 RETRAINED = ("lightgbm", "xgboost", "catboost", "sklearn")
-# All rows are gone through again whatever D' is: one size stands for all.
+# These pass over all rows whatever D' is, so one size is enough.
 NEW_LEAVES = ("lightgbm-refit", "xgboost-refresh")
 WHO = (Ours.name, *RETRAINED, *NEW_LEAVES, "sisa")
 
@@ -41,7 +41,7 @@ class Plan:
     max_rows: int | None = None
     singles: int = 10  # draws of one row
     draws: int = 3  # draws of a share of the rows
-    trainings: int = 3  # of each library that is trained again
+    trainings: int = 3  # of each library that is retrained
     settings: Settings = field(default_factory=Settings)
 
 
@@ -94,7 +94,7 @@ def _trainings(data: Dataset, kind: type[Contender], plan: Plan) -> Iterator[flo
 
 @dataclass
 class Sample:
-    """What the draws of one size did to one contender."""
+    """Measurements of one contender over the draws of one size."""
 
     rows: int
     seconds: list[float] = field(default_factory=list)
@@ -104,7 +104,7 @@ class Sample:
     training_seconds: list[float] = field(default_factory=list)
 
     def values(self) -> Values:
-        """As it is stored; ``ratio`` is forgetting or learning, with its interval."""
+        """Values to store; ``ratio`` is forgetting or learning, with its interval."""
         values: Values = {"rows": self.rows, "seconds": self.seconds, "refits": self.refits}
         if self.whole:
             ratio = ratio_of_sums(np.concatenate(self.changes), np.concatenate(self.whole))
@@ -116,8 +116,8 @@ class Sample:
 class Updates:
     """Updates of one contender, or of all of ours, with rows of one data set in one direction.
 
-    The rows of smaller draws are among those of the larger: so one model serves all sizes, and
-    what it is trained on to be added to is short of a few per cent of the rows.
+    The rows of smaller draws are among those of the larger, so one model serves all sizes. A
+    model to which rows are added is trained without a few per cent of the rows.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Updates:
         n_rows = len(data.y_train)
         self.data, self.way, self.plan, self.rules = data, way, plan, rules
         most = rows_of(max(SIZES.values()), n_rows)
-        # The last row is spared: copies lose it before they are measured.
+        # The last row is not drawn: it is removed from copies before they are measured.
         drawn = np.random.default_rng(0).permutation(n_rows - 1)[: plan.draws * most]
         self._draws = np.array_split(drawn, plan.draws)
         self._singles = drawn[: plan.singles]
@@ -141,7 +141,7 @@ class Updates:
         self._model = model.fit(data.X_train[there], data.y_train[there])
 
     def measure(self, sizes: Sequence[str]) -> Values:
-        """Draw rows of each size; returns what was found by contender and size."""
+        """Draw rows of each size; returns the values by contender and size."""
         values: Values = {}
         for size in sizes:
             for name, sample in self._measure(size).items():
@@ -165,7 +165,7 @@ class Updates:
                 sample.refits += getattr(updated, "refits", 0)
                 sample.changes.append(self._losses(updated, rows) - before[updated.name])
             if size in JUDGED:
-                updated.retrain()  # for all of ours alike: the same rows and the same bins
+                updated.retrain()  # one refit for all rules: the rows and bins are the same
                 trained = self._losses(updated, rows)
                 for name, sample in samples.items():
                     sample.whole.append(trained - before[name])

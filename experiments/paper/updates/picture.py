@@ -1,4 +1,4 @@
-"""Seconds over the size of D', data set by data set."""
+"""Seconds over the size of D', one panel for each data set."""
 
 from __future__ import annotations
 
@@ -14,26 +14,23 @@ from graftboost.plotting import legend, lines, logarithmic, panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-REMOVING = ("paper", "predecessor", "sisa", "lightgbm-refit", "xgboost-refresh")
+SHOWN = (OURS, "paper", "sisa", "lightgbm-refit")  # and the retrain: five series
 RETRAINED = "lightgbm"
 
 
 def draw(results: Results) -> Figure:
-    """Removals; of graftboost the additions too."""
+    """Removals by our rule and the paper's, SISA, LightGBM's refit and its retrain."""
     names = results.all_of("data")
     figure, axes = panels(len(names), columns=4)
     for axis, name in zip(axes, names, strict=True):
         series = {
-            "graftboost, removing": _seconds(results, name, OURS, "remove"),
-            "graftboost, adding": _seconds(results, name, OURS, "add"),
+            CONTENDERS[who].title.replace("`", ""): _seconds(results, name, who, "remove")
+            for who in (*SHOWN, RETRAINED)
         }
-        for who in (*REMOVING, RETRAINED):
-            title = CONTENDERS[who].title.replace("`", "")
-            series[title] = _seconds(results, name, who, "remove")
         lines(axis, list(SIZES), series, controls=[CONTENDERS[RETRAINED].title])
         logarithmic(axis)
         axis.set_title(starred(name))
-        axis.set_xlabel("rows that go or come")
+        axis.set_xlabel("rows removed")
         axis.set_ylabel("seconds")
     legend(figure)
     return figure

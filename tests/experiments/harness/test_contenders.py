@@ -166,5 +166,5 @@ def test_a_row_is_removed_once() -> None:
     X, y = _rows("classification")
     contender = _new("sklearn").fit(X, y)
     contender.remove([1, 2])
-    with pytest.raises(ValueError, match="rows holds 2"):
+    with pytest.raises(ValueError, match="row 2 was removed before"):
         contender.remove([2, 3])

@@ -18,7 +18,7 @@ from benchmarks.goal import Goal, times
 from experiments import __main__ as command_line
 from experiments.harness.catalogue import EXPERIMENTS
 from experiments.harness.experiment import Case, Experiment, Scale, Values
-from experiments.harness.pages import write_page
+from experiments.harness.pages import write_pages
 from experiments.harness.results import Results, load_results
 from experiments.harness.running import run
 from graftboost.plotting import lines, panels
@@ -39,7 +39,9 @@ def _experiment(measure: Callable[[int], Values], n_cases: int = 3) -> Experimen
         title="Made: what it is",
         question="Is it so?",
         paper="Table 0",
+        caption="What it shows.",
         cases=cases,
+        answer=lambda results: "It is so. It always was.",
         tables=lambda results: f"{len(list(results.where()))} cases",
         draw=draw,
         remark=lambda results: "It is.",
@@ -85,7 +87,8 @@ def test_what_failed_is_said_and_tried_again(tmp_path: Path) -> None:
     results = _run(_experiment(failing), tmp_path)
     assert results.failures() == ["made, i 1: RuntimeError: no memory"]
     assert len(list(results.where())) == 2
-    text = (tmp_path / "made.md").read_text()
+    write_pages([_experiment(failing)], "quick", tmp_path, tmp_path / "results.md")
+    text = (tmp_path / "results" / "made.md").read_text()
     assert "Failed: made, i 1: RuntimeError: no memory." in text
     assert "Skipped: catboost." in text
     assert not _run(_experiment(lambda i: {}), tmp_path).failures()
@@ -96,28 +99,47 @@ def test_cases_that_are_no_more_are_dropped(tmp_path: Path) -> None:
     assert len(_run(_experiment(lambda i: {}, n_cases=2), tmp_path).cases) == 2
 
 
-def test_files(tmp_path: Path) -> None:
-    _run(_experiment(lambda i: {"value": i}), tmp_path)
-    stored = json.loads((tmp_path / "made.json").read_text())
-    assert [case["values"]["value"] for case in stored["cases"]] == [0, 1, 2]
-    assert (tmp_path / "made.png").read_bytes().startswith(b"\x89PNG")
+def test_a_measurement_is_stored_on_one_line(tmp_path: Path) -> None:
+    _run(_experiment(lambda i: {"values": [i / 3] * 100}), tmp_path)
+    text = (tmp_path / "made.json").read_text()
+    stored = [case["values"]["values"] for case in json.loads(text)["cases"]]
+    assert stored == [[0.0] * 100, [0.3333333] * 100, [0.6666667] * 100]
+    assert [line.count("0.3333333") for line in text.splitlines() if "0.33" in line] == [100]
     assert load_results(tmp_path, "unknown") is None
 
 
-def test_page(tmp_path: Path) -> None:
+def test_pages(tmp_path: Path) -> None:
     experiment = _experiment(lambda i: {})
-    _run(experiment, tmp_path / "results")
-    page = tmp_path / "results.md"
-    write_page([experiment, EXPERIMENTS["backdoor"]], "quick", tmp_path / "results", page)
-    text = page.read_text()
+    _run(experiment, tmp_path / "measured")
+    index = tmp_path / "results.md"
+    write_pages([experiment, EXPERIMENTS["backdoor"]], "quick", tmp_path / "measured", index)
+    text = index.read_text()
     for part in (
-        "- [Made: what it is](#made-what-it-is)",
+        "- [Made: what it is](results/made.md) (Table 0): It is so. It always was.",
         "| made | at most 1.00 | yes: 0.50 |",
-        "## Made: what it is\n\nIs it so?\n\nThe paper's Table 0.",
-        "3 cases\n\nIt is.\n\n![Made: what it is](results/made.png)",
         "## Not run yet\n\n- Backdoor: `python -m experiments run backdoor --scale quick`",
     ):
         assert part in text
+    page = (tmp_path / "results" / "made.md").read_text()
+    assert page.startswith("# Made: what it is\n\nIt is so. It always was.\n\n")
+    for part in (
+        "![Made: what it is](made.png)\n\nWhat it shows.\n\n",
+        "## Setup\n\nIs it so? The paper's Table 0.\n\n",
+        "```bash\npython -m experiments run made --scale quick\n```",
+        "## Figures\n\n3 cases\n\n## Discussion\n\nIt is.",
+    ):
+        assert part in page
+    assert (tmp_path / "results" / "made.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_pages_in_the_documentation_are_complete() -> None:
+    folder = command_line.INDEX.with_suffix("")
+    index = command_line.INDEX.read_text()
+    for name in EXPERIMENTS:
+        assert f"](results/{name}.md)" in index
+        assert (folder / f"{name}.md").is_file()
+        assert (folder / f"{name}.png").is_file()
+    assert len(list(folder.iterdir())) == 2 * len(EXPERIMENTS)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -138,7 +160,7 @@ class TestCommandLine:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["run", "unknown"], "'unknown' is none of"),
+            (["run", "unknown"], "'unknown' is not one of"),
             (["run", "backdoor", "--data", "/nowhere"], "--data /nowhere is not a folder"),
         ],
     )
@@ -156,7 +178,7 @@ class TestCommandLine:
         folder = ["--output", str(tmp_path)]
         assert command_line.main(["run", "made", *folder]) == 0
         assert command_line.main(["report", "--scale", "quick", *folder]) == 0
-        assert "## Made: what it is" in (tmp_path / "results.md").read_text()
+        assert "[Made: what it is]" in (tmp_path / "results.md").read_text()
 
     def test_a_failure_shows_in_the_exit_code(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

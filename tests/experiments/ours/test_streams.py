@@ -61,7 +61,8 @@ def test_from_the_rows_to_the_page() -> None:
     text = EXPERIMENT.tables(results)
     assert text.count("river, adaptive random forest") == len(SMALL)
     assert "a window of 200, 5 steps of 20" in text
-    assert "if nothing is done" in EXPERIMENT.remark(results)
+    assert "the untouched model" in EXPERIMENT.remark(results)
+    assert "faster than retraining LightGBM" in EXPERIMENT.answer(results)
     assert len(EXPERIMENT.draw(results).axes) == len(SMALL)
 
 

@@ -16,7 +16,7 @@ from datasets import Dataset, Task, paper
 from experiments.harness import draws
 from experiments.harness.draws import RULES, Draws
 from experiments.harness.experiment import Experiment
-from experiments.harness.pages import write_files
+from experiments.harness.pages import write_page
 from experiments.harness.records import find, ratio, records_of
 from experiments.harness.results import Done, Results
 from experiments.paper import classes, complexity
@@ -102,7 +102,7 @@ def test_from_the_cases_to_the_files(module: Any, tmp_path: Path) -> None:
     assert len(set(keys)) == len(keys)
     results = run(experiment)
     results.save(tmp_path)  # raises where there is what JSON cannot hold
-    write_files(experiment, results, tmp_path)
+    write_page(experiment, results, tmp_path)
     text = (tmp_path / f"{experiment.name}.md").read_text()
     assert "nan" not in text
     widths = {line.count("|") for table in text.split("\n\n") for line in table.splitlines()[1:2]}
@@ -114,6 +114,7 @@ def test_from_the_cases_to_the_files(module: Any, tmp_path: Path) -> None:
 def test_without_results_there_is_nothing_to_say_but_no_error(module: Any) -> None:
     empty = Results(module.EXPERIMENT.name, "quick")
     assert isinstance(module.EXPERIMENT.remark(empty), str)
+    assert isinstance(module.EXPERIMENT.answer(empty), str)
 
 
 def test_an_update_that_is_a_refit_has_all_that_a_retrained_model_has() -> None:

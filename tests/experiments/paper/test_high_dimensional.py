@@ -107,7 +107,7 @@ def test_from_the_rows_to_the_page(made: None, monkeypatch: pytest.MonkeyPatch) 
     assert "| Reuters-21578* | 200 (20,242) | 60 (677,399) | 50 (47,236) |" in text
     assert text.count("| Reuters-21578* | 1% (2) |") == len(WAYS)
     assert "small samples" in EXPERIMENT.remark(results)
-    assert len(EXPERIMENT.draw(results).axes) == 3
+    assert len(EXPERIMENT.draw(results).axes) == 4
 
 
 def test_who_crashed_or_was_slow_is_not_asked_again(
@@ -141,7 +141,9 @@ def test_updates_stand_beside_the_papers(
     text = EXPERIMENT.tables(results)
     assert "| 1 row | **20 ms** (19.3 ms) | 0 of 1 | 0.5x (239x) | 2.0x (31x) |" in text
     said = EXPERIMENT.remark(results)
-    assert "Adding: LightGBM's retrain takes 2.0x the time of one row on RCV1, a sample*" in said
+    assert "Adding: LightGBM's retrain takes longer" in said
+    assert "2.0x for 1 row of RCV1, a sample*" in said
+    assert "by a factor of 2.0x (RCV1, a sample*)" in EXPERIMENT.answer(results)
     assert "slower" not in said
     slow = _results("full", {"rcv1_sample": trained}, {"rcv1_sample": _updated(8.0)})
     assert "slower than LightGBM's retrain on RCV1, a sample* (removing 1 row, 0.5x)" in (
@@ -163,7 +165,7 @@ def test_libraries_that_are_missing_are_named(
 def test_a_system_without_peaks_is_said(made: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available", lambda: False)
     results = _results("full", {"rcv1_sample": measuring.trainings("rcv1_sample", TINY)}, {})
-    assert "does not tell a process its peak" in results.skipped()[0]
+    assert "does not report the peak memory" in results.skipped()[0]
     assert EXPERIMENT.tables(results)
     assert EXPERIMENT.remark(results)
     assert EXPERIMENT.draw(results)

@@ -53,7 +53,7 @@ def test_sizes_stand_beside_the_papers(data: Dataset) -> None:
     shown = data_sets.tables(results)
     assert "| Adult | 90 (36,139) | 30 (9,034) | 3 (87) | 2 |" in shown
     assert "flights" in shown
-    assert "SUSY are stand-ins" in data_sets.remark(results)
+    assert "SUSY are replaced by other data" in data_sets.answer(results)
     assert len(data_sets.draw(results).axes) == 1
 
 
@@ -88,8 +88,8 @@ def test_training_is_shown_beside_the_paper() -> None:
     shown = training.tables(results)
     assert "| Adult | 1 s (2.67 s) | 2 s (0.516 s) | - (9.47 s) | - (1.53 s) | - |" in shown
     assert "| HIGGS* | 300 MB (24.33 GB) |" in shown
-    assert "0.5 times LightGBM's seconds" in training.remark(results)
-    assert "3 times LightGBM's memory" in training.remark(results)
+    assert "0.5 times LightGBM's time" in training.answer(results)
+    assert "3 times LightGBM's memory" in training.answer(results)
     assert len(training.draw(results).axes) == 2
 
 
@@ -98,4 +98,5 @@ def test_nothing_measured_is_shown_too() -> None:
     for experiment in (data_sets.EXPERIMENT, training.EXPERIMENT):
         assert experiment.tables(empty)
         assert isinstance(experiment.remark(empty), str)
+        assert isinstance(experiment.answer(empty), str)
         assert experiment.draw(empty) is not None

@@ -105,7 +105,7 @@ def test_what_is_shown() -> None:
     assert "| SUSY* | remove | 0.05500 (0.1987) |" in shown
     assert "| WineQuality | add | 0.05500 (0.01208) |" in shown
     assert "| 0.05500 (0.1294) | 0.05500† (0.1267) |" in shown
-    assert "+0.0% to +0.0%" in test_error.EXPERIMENT.remark(results)
+    assert "+0.0% to +0.0%" in test_error.EXPERIMENT.answer(results)
     assert len(test_error.EXPERIMENT.draw(results).axes) == 3
 
 

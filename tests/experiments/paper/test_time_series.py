@@ -61,8 +61,8 @@ def test_what_is_shown(results: Results) -> None:
     assert "| first 10% | 4.613 |" in shown
     assert "| add, 100% |" in shown
     assert "| remove, 10% |" in shown
-    assert shown.count("times trained anew") == 2
-    assert "1.10 to 1.10 times the paper's" in time_series.remark(results)
+    assert shown.count("refits or retrains") == 2
+    assert "1.10 to 1.10 times (GlobalTemperatures)" in time_series.answer(results)
     assert len(time_series.draw(results).axes) == 2
     (goal,) = time_series.goals(results)
     assert goal.measured == pytest.approx(1.1)

@@ -77,6 +77,7 @@ def test_from_the_rows_to_the_page(results: Results) -> None:
     assert "CatBoost, retrained" in text  # a column of dashes
     assert "LightGBM's retrain" in EXPERIMENT.remark(results)
     assert "small samples" in EXPERIMENT.remark(results)
+    assert "faster than retraining LightGBM" in EXPERIMENT.answer(results)
     figure = EXPERIMENT.draw(results)
     assert [axis.get_title() for axis in figure.axes] == ["Adult", "Abalone"]
 
@@ -116,7 +117,7 @@ def test_stand_ins_are_marked_and_not_in_means_beside_the_papers() -> None:
     assert "| HIGGS |" not in text
     said = EXPERIMENT.remark(results)
     assert "Adding: LightGBM's retrain takes" in said
-    assert "4.0x the time of one row (the paper's: 14.7x)" in said
+    assert "4.0x for 1 row (the paper's: 14.7x)" in said
     assert "slower" not in said
     assert "small samples" not in said
     assert [axis.get_title() for axis in EXPERIMENT.draw(results).axes] == ["Adult", "HIGGS*"]
