@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.goals import goals_table
 from experiments.harness.experiment import Experiment, Scale
 from experiments.harness.results import Results, load_results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 INTRODUCTION = (
     "This page lists the experiments of *Online Gradient Boosting Decision Tree: In-Place Updates "
@@ -22,7 +27,8 @@ WRITTEN = (
 )
 QUICK = "These are quick runs on small samples. They only show that everything works."
 
-RESOLUTION = 110  # dots per inch: legible on a page, and most pictures stay below 200 kB
+RESOLUTION = 110  # dots per inch
+COLOURS = 128  # of a picture
 
 
 def write_pages(experiments: Sequence[Experiment], scale: Scale, folder: Path, index: Path) -> None:
@@ -48,10 +54,17 @@ def write_page(experiment: Experiment, results: Results, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{experiment.name}.md").write_text(_page(experiment, results))
     if any(results.where()):
-        figure = experiment.draw(results)
-        # Without the version that matplotlib writes, the same figure gives the same file.
-        path = folder / f"{experiment.name}.png"
-        figure.savefig(path, dpi=RESOLUTION, metadata={"Software": None})
+        _save(experiment.draw(results), folder / f"{experiment.name}.png")
+
+
+def _save(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG with a palette, which takes a third of the space."""
+    from PIL import Image  # matplotlib depends on it
+
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=RESOLUTION)
+    image = Image.open(drawn).convert("RGB")
+    image.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def command_of(experiment: Experiment, scale: Scale) -> str:

@@ -165,8 +165,8 @@ def answer(results: Results) -> str:
         sentences.append(f"A fit takes {_spread(seconds, 'time')}.")
     if peaks := _to_yardstick(results, "bytes"):
         sentences.append(
-            f"It needs {_spread(peaks, 'memory')}, because it stores a leaf id and a recorded "
-            "gradient for every row and tree."
+            f"It needs {_spread(peaks, 'memory')}, because it stores leaf ids, recorded "
+            "gradients and histograms."
         )
     return " ".join(sentences)
 
