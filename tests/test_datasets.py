@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class _OpenMLSite:
-    """Stands in for `fetch_openml`: a frame whose last column is the target."""
+    """Replaces `fetch_openml`: a frame whose last column is the target."""
 
     def __init__(self, frame: Any) -> None:
         self.frame, self.asked = frame, []

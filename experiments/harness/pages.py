@@ -34,8 +34,8 @@ COLOURS = 128  # of a picture
 def write_pages(experiments: Sequence[Experiment], scale: Scale, folder: Path, index: Path) -> None:
     """Write a page for every experiment with results in the folder, and the index of the pages.
 
-    The pages and pictures are written to the folder beside the index that has its name:
-    ``results/`` beside ``results.md``.
+    The pages and pictures are written to the folder with the name of the index: ``results/`` for
+    ``results.md``.
     """
     found = [(e, r) for e in experiments if (r := load_results(folder, e.name)) is not None]
     missing = [e for e in experiments if all(e is not there for there, _ in found)]
@@ -126,7 +126,9 @@ def _page(experiment: Experiment, results: Results) -> str:
             f"![{experiment.title}]({experiment.name}.png)",
             experiment.caption,
         ]
-    origin = f"The paper's {experiment.paper}." if experiment.paper else "Not in the paper."
+    origin = "This experiment is not in the paper."
+    if experiment.paper:
+        origin = f"This repeats the paper's {experiment.paper}."
     parts += [
         "## Setup",
         f"{experiment.question} {origin}",
@@ -137,7 +139,7 @@ def _page(experiment: Experiment, results: Results) -> str:
         parts.append(f"Skipped: {', '.join(skipped)}.")
     parts += [f"Failed: {failure}." for failure in results.failures()]
     if measured:
-        parts += ["## Figures", experiment.tables(results)]
+        parts += ["## Tables", experiment.tables(results)]
         if remark := experiment.remark(results):
             parts += ["## Discussion", remark]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -243,7 +243,7 @@ def draw(results: Results) -> Figure:
 
 
 def answer(results: Results) -> str:
-    """Error and cost of updates beside LightGBM's retrains, and the untouched model."""
+    """Error and cost of updates, compared with LightGBM's retrains and the untouched model."""
     parts, faster = [], []
     for name in results.all_of("data"):
         found = _found(results, name)
@@ -263,8 +263,8 @@ def answer(results: Results) -> str:
 
 def remark(results: Results) -> str:
     """Each stream, and why updates can be worse than retraining."""
-    sentences = [text for name in results.all_of("data") for text in _on_stream(results, name)]
-    sentences.append(
+    streams = [text for name in results.all_of("data") for text in _on_stream(results, name)]
+    discussion = (
         "The default tolerance is meant for rows that must be forgotten at once. In a stream, all "
         f"rows leave in the end, and `docs/updates.md` recommends a tolerance of {TOLERANT:g}. "
         "Retraining is better than any update where the bins are outdated: updates keep the bins "
@@ -272,7 +272,7 @@ def remark(results: Results) -> str:
         "example those of a feature that counts days. Covtype is subsampled because river takes "
         "milliseconds per row."
     )
-    return " ".join(sentences)
+    return "\n".join(f"- {text}" for text in streams) + f"\n\n{discussion}"
 
 
 def _on_stream(results: Results, name: str) -> Iterator[str]:

@@ -275,17 +275,17 @@ def answer(results: Results) -> str:
 
 def remark(results: Results) -> str:
     """Each rule, and what the comparison with the paper and with retrains leaves out."""
-    sentences = [
+    rules = [
         _on_rule(results, who, apart)
         for who in UPDATED
         if (apart := _all_differences(results, who))
     ]
-    sentences.append(
+    discussion = (
         "The paper shows curves without figures; its curves of updated and retrained models "
         "coincide. A model that starts with 5% of the rows keeps the bins of these rows, while "
         "retrained models compute new ones."
     )
-    return " ".join(sentences)
+    return "\n".join(f"- {text}" for text in rules) + f"\n\n{discussion}"
 
 
 def _refits(

@@ -218,8 +218,8 @@ def remark(results: Results) -> str:
         f"{SERIES[name]}: {_mean_refits(results, name, OURS):.3g} of the {2 * (BLOCKS - 1)} "
         "updates with whole blocks were refits, which are cheaper for so many rows. In pieces, "
         f"{_mean_refits(results, name, 'pieces'):.3g} of {2 * (BLOCKS - 1) * PIECES} updates "
-        f"were refits, and with tolerance {TOLERANT:g} "
-        f"{_mean_refits(results, name, 'tolerant'):.3g}; the error then differs from that of a "
+        f"were refits. With tolerance {TOLERANT:g}, "
+        f"{_mean_refits(results, name, 'tolerant'):.3g} were, and the error differs from that of a "
         f"retrained model by {_above(results, name, 'tolerant')}."
         for name in _names(results)
     ]

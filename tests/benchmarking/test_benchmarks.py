@@ -29,7 +29,7 @@ pytest.importorskip("pyarrow")
 
 @pytest.fixture
 def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with tiny stand-ins of three data sets."""
+    """A folder with tiny substitutes for three data sets."""
     rng = np.random.default_rng(0)
     folder = tmp_path / "data"
     folder.mkdir()

@@ -44,7 +44,7 @@ def _write_sparse(path: Path, n_rows: int, *, split: bool) -> None:
 
 @pytest.fixture
 def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with small stand-ins of the data sets."""
+    """A folder with small substitutes for the data sets."""
     folder = tmp_path / "data"
     folder.mkdir()
     for name in datasets.SPARSE:
@@ -243,7 +243,7 @@ def test_error_up_to_each_step_is_held_against_the_retrains() -> None:
     run = make_run(stream.PART, ours, theirs)
     error, faster, *tolerant = stream.goals(run)
     assert error.measured == pytest.approx(0.05 - 0.03)  # after two steps
-    assert faster.measured == 4.0  # a slow moment of theirs does not speak for us
+    assert faster.measured == 4.0  # a slow moment of theirs does not count in our favour
     assert [goal.verdict() for goal in tolerant] == ["not measured"] * 2
     text = as_markdown(run)
     assert "+2.00 points (step 2) | +6.00 points (step 2)" in text

@@ -32,7 +32,7 @@ pytest.importorskip("pyarrow")
 
 @pytest.fixture
 def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with small stand-ins of the data sets that a quick run measures."""
+    """A folder with small substitutes for the data sets of a quick run."""
     folder = tmp_path / "data"
     folder.mkdir()
     for name, n_rows, n_classes in [

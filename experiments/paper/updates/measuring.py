@@ -21,7 +21,7 @@ from experiments.harness.draws import ONE_ROW, SIZES, WAYS, Way
 from experiments.harness.experiment import Case, Scale, Values
 from graftboost.audit.ratio import ratio_of_sums
 
-JUDGED = ("0.1%", "1%")  # sizes at which forgetting and learning are measured
+COMPARED = ("0.1%", "1%")  # sizes at which forgetting and learning are measured
 
 RULES: tuple[type[Ours], ...] = (
     Ours,
@@ -76,9 +76,9 @@ def measure(name: str, who: str, plan: Plan) -> Values:
     warm_up(kind.library, data.task, plan.settings)
     if who in RETRAINED:
         return {"rows": len(data.y_train), "seconds": list(_trainings(data, kind, plan))}
-    sizes = JUDGED if who in NEW_LEAVES else tuple(SIZES)
+    sizes = COMPARED if who in NEW_LEAVES else tuple(SIZES)
     if plan == LARGE and who in NEW_LEAVES:
-        sizes = JUDGED[:1]
+        sizes = COMPARED[:1]
     values: Values = {"rows": len(data.y_train)}
     for way in WAYS:
         values[way] = Updates(data, kind, way, plan).measure(sizes)
@@ -164,7 +164,7 @@ class Updates:
                 sample.seconds.append(updated.seconds)
                 sample.refits += getattr(updated, "refits", 0)
                 sample.changes.append(self._losses(updated, rows) - before[updated.name])
-            if size in JUDGED:
+            if size in COMPARED:
                 updated.retrain()  # one refit for all rules: the rows and bins are the same
                 trained = self._losses(updated, rows)
                 for name, sample in samples.items():

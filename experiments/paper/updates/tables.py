@@ -15,7 +15,7 @@ from experiments.harness.contenders.ours import Ours, Predecessor
 from experiments.harness.data_sets import starred
 from experiments.harness.draws import ONE_ROW, SIZES, WAYS, Way
 from experiments.harness.results import Results
-from experiments.paper.updates.measuring import JUDGED, NEW_LEAVES, RETRAINED, RULES
+from experiments.paper.updates.measuring import COMPARED, NEW_LEAVES, RETRAINED, RULES
 from experiments.paper.updates.paper_figures import PAPER, Figures
 from graftboost.audit.ratio import Ratio
 
@@ -88,7 +88,7 @@ def _faster_cell(times: float | None, theirs: Figures, who: str) -> str:
 def _bought_table(results: Results, way: Way) -> str:
     rows = []
     for name in results.all_of("data"):
-        for size in JUDGED:
+        for size in COMPARED:
             cells = [_ratio_cell(ratio_of(results, name, who, way, size)) for who in IN_PLACE]
             rows.append([starred(name), size, *cells, "0"])
     titles = [CONTENDERS[who].title for who in (*IN_PLACE, "untouched")]
@@ -118,7 +118,7 @@ def seconds_of(results: Results, name: str, who: str, way: Way, size: str) -> fl
     if who in RETRAINED:
         values = results.find(data=name, contender=who) or {}
         return median(values["seconds"]) if "seconds" in values else None
-    sample = sample_of(results, name, who, way, JUDGED[0] if who in NEW_LEAVES else size)
+    sample = sample_of(results, name, who, way, COMPARED[0] if who in NEW_LEAVES else size)
     return None if sample is None else median(sample["seconds"])
 
 
@@ -136,7 +136,7 @@ def ratio_of(results: Results, name: str, who: str, way: Way, size: str) -> Rati
 
 
 def answer(results: Results) -> str:
-    """Speed beside LightGBM's retrain, and forgetting of the default rule."""
+    """Speed-up over LightGBM's retrain, and forgetting of the default rule."""
     times = {size: _beside_lightgbm(results, "remove", size) for size in SIZES}
     known = [(size, pair[0]) for size, pair in times.items() if pair is not None]
     sentences = []
@@ -220,7 +220,7 @@ def _least(results: Results) -> Iterator[str]:
     left = [
         f"{starred(name)} {size} ({ratio.value:.2f}, {ratio.low:.2f} to {ratio.high:.2f})"
         for name in results.all_of("data")
-        for size in JUDGED
+        for size in COMPARED
         if (ratio := ratio_of(results, name, Ours.name, "remove", size))
         and ratio.value is not None
         and ratio.low is not None
@@ -251,7 +251,7 @@ def _mean_ratio(results: Results, who: str, way: Way) -> float | None:
     found = [
         ratio.value
         for name in results.all_of("data")
-        for size in JUDGED
+        for size in COMPARED
         if (ratio := ratio_of(results, name, who, way, size)) and ratio.low is not None
     ]
     known = [value for value in found if value is not None]

@@ -1,4 +1,4 @@
-"""How experiments are run, stored and shown, whichever they are."""
+"""Experiments are run, stored and shown; common to all of them."""
 
 from __future__ import annotations
 
@@ -124,9 +124,9 @@ def test_pages(tmp_path: Path) -> None:
     assert page.startswith("# Made: what it is\n\nIt is so. It always was.\n\n")
     for part in (
         "![Made: what it is](made.png)\n\nWhat it shows.\n\n",
-        "## Setup\n\nIs it so? The paper's Table 0.\n\n",
+        "## Setup\n\nIs it so? This repeats the paper's Table 0.\n\n",
         "```bash\npython -m experiments run made --scale quick\n```",
-        "## Figures\n\n3 cases\n\n## Discussion\n\nIt is.",
+        "## Tables\n\n3 cases\n\n## Discussion\n\nIt is.",
     ):
         assert part in page
     assert (tmp_path / "results" / "made.png").read_bytes().startswith(b"\x89PNG")

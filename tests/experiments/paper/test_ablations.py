@@ -41,7 +41,7 @@ def made(name: str, split: int = 0, max_rows: int | None = None) -> Dataset:
 
 
 class _Prior(Library):
-    """Stands in for a peer: always answers with the most frequent class."""
+    """Replaces a library: always predicts the most frequent class."""
 
     name = YARDSTICK
     title = "LightGBM"
@@ -54,7 +54,7 @@ class _Prior(Library):
 
 
 class _Missing(_Prior):
-    """Stands in for a peer that is not installed."""
+    """Replaces a library that is not installed."""
 
     module = "no_such_library"
 

@@ -1,4 +1,4 @@
-"""Very wide tables: what is measured on made data, and how it is shown beside the paper."""
+"""High-dimensional data: measurements of synthetic data, and the pages."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Peaks:
-    """Stands in for the processes: some libraries crash or are slow, all else takes a second."""
+    """Replaces the processes: some libraries crash or are slow, all others take a second."""
 
     def __init__(self, seconds: dict[str, float | None]) -> None:
         self.seconds, self.asked = seconds, []

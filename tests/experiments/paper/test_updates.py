@@ -1,4 +1,4 @@
-"""The table of update times is measured and shown, whoever is missing."""
+"""Update times are measured and shown, whichever libraries are installed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from experiments.harness.draws import SIZES, WAYS
 from experiments.harness.experiment import Case
 from experiments.harness.results import Done, Results
 from experiments.paper.updates import EXPERIMENT, measuring
-from experiments.paper.updates.measuring import JUDGED, WHO, Plan, measure
+from experiments.paper.updates.measuring import COMPARED, WHO, Plan, measure
 from experiments.paper.updates.paper_figures import PAPER
 from experiments.paper.updates.tables import ratio_of, seconds_of, speed_up
 
@@ -67,7 +67,7 @@ def test_from_the_rows_to_the_page(results: Results) -> None:
                 for who in ("graftboost", "paper", "predecessor", "sisa"):
                     assert (seconds_of(results, name, who, way, size) or 0) > 0
                 assert (speed_up(results, name, "lightgbm", way, size) or 0) > 0
-            for size in JUDGED:
+            for size in COMPARED:
                 # It trains again what held the rows, and that is all there is to a training.
                 sisa = ratio_of(results, name, "sisa", way, size)
                 assert sisa is not None
@@ -100,7 +100,7 @@ def test_a_library_that_is_missing_is_named(made: None, monkeypatch: pytest.Monk
 
 
 def _measured(seconds: dict[str, float]) -> Results:
-    """An update takes a second, LightGBM's training so many, by data set."""
+    """Results with updates of one second, and LightGBM's training seconds by data set."""
     sizes = {size: {"rows": 1, "seconds": [1.0], "refits": 0} for size in SIZES}
     updates = {way: dict.fromkeys(("graftboost", "predecessor"), sizes) for way in WAYS}
     results = Results("updates", "full")

@@ -15,7 +15,6 @@ from datasets import Dataset, paper
 from experiments.harness import draws
 from experiments.harness.experiment import Experiment
 from experiments.harness.results import Done, Results
-from experiments.ours import frontier
 from experiments.paper import (
     backdoor,
     leaf_error,
@@ -33,7 +32,6 @@ SIZES = {
     leaf_error: {"optdigits": (None, 1), "pendigits": (None, 1)},
     split_shift: {"optdigits": (None, 1), "pendigits": (None, 1)},
     robustness: {"optdigits": (None, 1), "pendigits": (None, 1)},
-    frontier: {"optdigits": 2, "pendigits": 2},
 }
 
 
@@ -46,7 +44,6 @@ def _digits(name: str, *arguments: Any, **named: Any) -> Dataset:
 @pytest.fixture
 def on_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paper, "load", _digits)
-    monkeypatch.setattr(frontier.datasets, "load", _digits)
     monkeypatch.setattr(backdoor, "Settings", lambda: SMALL)
     monkeypatch.setattr(draws, "Settings", lambda: SMALL)
     monkeypatch.setattr(membership, "OVERFITTED", {**membership.OVERFITTED, "n_jobs": 1})
