@@ -41,6 +41,7 @@ def write_pages(experiments: Sequence[Experiment], scale: Scale, folder: Path, i
     missing = [e for e in experiments if all(e is not there for there, _ in found)]
     for experiment, results in found:
         write_page(experiment, results, pages_folder(index))
+    index.parent.mkdir(parents=True, exist_ok=True)
     index.write_text(_index(found, missing, scale, pages_folder(index).name))
 
 

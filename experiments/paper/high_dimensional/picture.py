@@ -45,10 +45,12 @@ def draw(results: Results) -> Figure:
         points(axis, groups, series)
         axis.set_title(title)
         logarithmic(axis)
-    axes[0].legend(fontsize=7, frameon=False)
+    if training:
+        axes[0].legend(fontsize=7, frameon=False)
     for axis, way in zip(axes[2:], WAYS, strict=True):
         _draw_updates(axis, results, way)
-    axes[2].legend(fontsize=7, frameon=False)
+    if axes[2].lines:
+        axes[2].legend(fontsize=7, frameon=False)
     return figure
 
 
