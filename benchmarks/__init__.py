@@ -1,4 +1,4 @@
-"""graftboost beside its peers: time, memory and error of fits, updates, stores, sparse tables.
+"""graftboost compared with other libraries: time, memory and error of fits and updates.
 
 Run ``python -m benchmarks --help`` from the root of the repository.
 """

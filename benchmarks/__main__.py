@@ -1,4 +1,4 @@
-"""The command line: ``python -m benchmarks``, with what to measure, ``all`` or ``report``."""
+"""The command line: ``python -m benchmarks``, followed by what to measure, or ``report``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from benchmarks.import_time import measure_imports
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK, Library
 from benchmarks.measure import measure
 from benchmarks.memory import measure_memory
-from benchmarks.report import PageNotFoundError, as_markdown, update_page
+from benchmarks.pages import write_pages
+from benchmarks.report import as_markdown
 from benchmarks.results import Run, load_runs, new_run
 from benchmarks.settings import Settings
 from benchmarks.sparse import parts as sparse
@@ -25,11 +26,11 @@ from benchmarks.updates import parts as updates
 from benchmarks.updates.part import Part, Plan
 
 RESULTS = datasets.ROOT / "benchmarks" / "results"
-PAGE = datasets.ROOT / "docs" / "performance.md"
+INDEX = datasets.ROOT / "docs" / "performance.md"
 QUICK = ["adult", "pendigits", "abalone"]
 QUICK_MEMORY = ["adult"]
 
-# What can be named on the command line, for all commands but "sparse", and for that one.
+# Names for --data, for all commands except "sparse", and for "sparse".
 DATA = [*datasets.SOURCES, *datasets.MADE]
 SPARSE_DATA = [*datasets.SPARSE, *datasets.CODED]
 
@@ -39,7 +40,7 @@ def _names(known: Sequence[str]) -> Callable[[str], list[str]]:
         chosen = [name.strip() for name in text.split(",") if name.strip()]
         for name in chosen:
             if name not in known:
-                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known)}")
+                raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(known)}")
         return chosen
 
     return parse
@@ -99,7 +100,7 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument("--threads", type=_positive, default=2, help="default: 2")
     result.add_argument("--repeats", type=_positive, help="runs of each; default: 5, quick: 1")
-    result.add_argument("--quick", action="store_true", help="small data sets, less than a minute")
+    result.add_argument("--quick", action="store_true", help="small data sets, a few minutes")
     result.add_argument(
         "--only",
         type=_names([*updates.PARTS, *sparse.PARTS]),
@@ -111,13 +112,13 @@ def parser() -> argparse.ArgumentParser:
         "--tolerance",
         type=_tolerances,
         metavar="VALUES",
-        help="at which fractions are updated, as in 0.3,1,3; default: the estimator's",
+        help="tolerances of updates of fractions, as in 0.3,1,3; default: the estimator's",
     )
     result.add_argument(
         "--draws",
         type=_two_positive,
         metavar="N,N",
-        help="of 0.1%% and of 1%% of the rows; default: 10,3, quick: 2,1",
+        help="draws of 0.1%% and of 1%% of the rows; default: 10,3, quick: 2,1",
     )
     result.add_argument(
         "--output", type=Path, metavar="DIR", help="results; default: benchmarks/results"
@@ -125,14 +126,14 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument(
         "--page",
         type=Path,
-        default=PAGE,
-        help="what report writes to; default: docs/performance.md",
+        default=INDEX,
+        help="index of the pages that report writes; default: docs/performance.md",
     )
     return result
 
 
 def command_of(args: argparse.Namespace) -> str:
-    """Command that measures the same again; where it saves does not matter."""
+    """Command that repeats the measurement, without the folder of the results."""
     words = ["python", "-m", "benchmarks", args.what]
     for option in ("data", "libraries", "only", "tolerance", "draws"):
         if values := getattr(args, option):
@@ -156,18 +157,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.output = RESULTS / "quick" if args.quick else RESULTS
     try:
         if args.what == "report":
-            written = update_page(args.page, load_runs(args.output))
-            _say(f"wrote {', '.join(written)} to {args.page.name}")
+            written = write_pages(args.page, load_runs(args.output))
+            _say(f"wrote {', '.join(written)}")
         else:
             _measure_all(args)
-    except (datasets.DataNotFoundError, PageNotFoundError) as error:
+    except datasets.DataNotFoundError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
 
 
 def _refusal(args: argparse.Namespace) -> str | None:
-    """Why a name is refused that there is, but not for this command; None where all are known."""
+    """Why a known name is invalid for this command; None if all are valid."""
     known_parts = {"updates": list(updates.PARTS), "sparse": list(sparse.PARTS)}
     known = {
         "--data": SPARSE_DATA if args.what == "sparse" else DATA,
@@ -176,7 +177,7 @@ def _refusal(args: argparse.Namespace) -> str | None:
     for option, names in known.items():
         for name in getattr(args, option.removeprefix("--")) or ():
             if name not in names:
-                return f"argument {option}: {args.what} has {', '.join(names)}, and no {name!r}"
+                return f"argument {option}: {args.what} has {', '.join(names)}, not {name!r}"
     return None
 
 
@@ -207,9 +208,9 @@ def _measure_all(args: argparse.Namespace) -> None:
 
 
 def _warn_if_busy() -> None:
-    # Libraries that spin while they wait for a core can take ten times as long on a busy machine.
+    # Libraries that busy-wait for a core can take ten times as long on a busy machine.
     if hasattr(os, "getloadavg") and (load := os.getloadavg()[0]) > 0.5:
-        _say(f"warning: this machine is busy (load {load:.1f}): the figures will not hold")
+        _say(f"warning: this machine is busy (load {load:.1f}): the figures are not reliable")
 
 
 def _installed(libraries: Iterable[Library]) -> list[Library]:
@@ -233,7 +234,7 @@ def _fit(args: argparse.Namespace, libraries: Sequence[Library]) -> None:
     run = new_run("fit", command_of(args), libraries, settings, repeats)
     for name in names:
         run.records += measure(datasets.load(name), libraries, settings, repeats, _say)
-        run.save(args.output)  # after each, so that an interrupted run is not lost
+        run.save(args.output)  # after each data set, so that an interrupted run is kept
     _finish(run, args.output)
 
 
@@ -246,7 +247,7 @@ def _many_rows(args: argparse.Namespace) -> None:
 
 def _memory(args: argparse.Namespace, libraries: Sequence[Library]) -> None:
     if not memory.available():
-        _say("skipping memory: this system does not tell a process its peak")
+        _say("skipping memory: this system does not report the peak memory of a process")
         return
     names = args.data or (QUICK_MEMORY if args.quick else DATA)
     _require(names)
@@ -255,7 +256,7 @@ def _memory(args: argparse.Namespace, libraries: Sequence[Library]) -> None:
     for name in names:
         chosen = libraries
         if name in datasets.MADE and not args.libraries:
-            # Made for our own goal and large: the peers only when they are asked for.
+            # Large, and used for our own goal only: other libraries on request.
             chosen = [library for library in libraries if library.name == OURS]
         run.records += measure_memory(name, chosen, settings, _say)
         run.save(args.output)
@@ -264,7 +265,7 @@ def _memory(args: argparse.Namespace, libraries: Sequence[Library]) -> None:
 
 def _import(args: argparse.Namespace) -> None:
     chosen = [LIBRARIES[name] for name in (OURS, "sklearn")]
-    repeats = args.repeats or 5  # short enough for a quick look too
+    repeats = args.repeats or 5  # fast enough for quick runs too
     run = new_run("import", command_of(args), chosen, Settings(threads=args.threads), repeats)
     run.records += measure_imports(repeats, _say)
     _finish(run, args.output)
@@ -276,7 +277,7 @@ def _sparse(args: argparse.Namespace) -> None:
     except datasets.DataNotFoundError as error:
         if args.what == "sparse":
             raise
-        _say(f"skipping sparse: {error}")  # OpenML has the others, but none of these
+        _say(f"skipping sparse: {error}")  # unlike the others, these are not on OpenML
 
 
 def _parts(args: argparse.Namespace, known: Mapping[str, Part]) -> None:
@@ -342,7 +343,6 @@ def _finish(run: Run, folder: Path) -> None:
     measured = [goal for goal in goals({run.name: run}) if goal.measured is not None]
     if measured:
         text += "\n\n" + goals_table(measured)
-    (folder / f"{run.name}.md").write_text(text + "\n")
     print(f"{text}\n", flush=True)
 
 

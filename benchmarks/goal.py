@@ -1,4 +1,4 @@
-"""A limit that figures are held against, and how such figures are written."""
+"""A limit for measured figures, and how such figures are written."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 class Goal:
     """A limit, and the values that were measured against it, by data set.
 
-    What counts is the worst of the values, or with ``mean`` their average. The worst is the
-    greatest, or with ``least``, where the limit is what they must at least be, the smallest.
+    The worst value counts, or with ``mean`` the average. The worst is the greatest, or with
+    ``least``, if the limit is a lower one, the smallest.
     """
 
     what: str
@@ -29,24 +29,24 @@ class Goal:
 
     @property
     def worst(self) -> str:
-        """Data set that does worst; there must be one that was measured."""
+        """Data set with the worst value; at least one must have been measured."""
         choose = min if self.least else max
         return choose(self.known, key=self.known.__getitem__)
 
     @property
     def measured(self) -> float | None:
-        """The value that is held against the limit."""
+        """The value that is compared with the limit."""
         known = self.known
         if not known:
             return None
         return math.fsum(known.values()) / len(known) if self.mean else known[self.worst]
 
     def wanted(self) -> str:
-        """The limit, for a reader."""
+        """The limit in words."""
         return f"{'at least' if self.least else 'at most'} {self.write(self.limit)}"
 
     def verdict(self) -> str:
-        """Yes or no, with the figure and where it was met, for a reader."""
+        """Yes or no, with the figure and its data set."""
         value = self.measured
         if value is None:
             return "not measured"
@@ -58,22 +58,22 @@ class Goal:
 
 
 def times(value: float) -> str:
-    """Ratio, as in "0.80" of something."""
+    """Ratio, as in "0.80"."""
     return f"{value:.2f}"
 
 
 def fold(value: float) -> str:
-    """How many times faster, as in "62x"."""
+    """Speed-up, as in "62x"."""
     return f"{value:.0f}x" if value >= 20 else f"{value:.1f}x"
 
 
 def percent(value: float) -> str:
-    """Share by which something is above or below another."""
+    """Relative difference, as in "+1.0%"."""
     return f"{100 * value:+.1f}%"
 
 
 def points(value: float) -> str:
-    """Difference of two shares, in percentage points."""
+    """Difference of two fractions, in percentage points."""
     return f"{100 * value:+.2f} points"
 
 

@@ -1,4 +1,4 @@
-"""What the project wants its figures to be, and whether a set of runs shows it."""
+"""The goals of the project, and whether a set of runs reaches them."""
 
 from __future__ import annotations
 
@@ -15,49 +15,51 @@ from benchmarks.updates import parts as updates
 from benchmarks.updates.part import Part
 from datasets import names_of
 
-AIM = 0.7  # of LightGBM's fit time; the goals below are what must hold on the way there
-LARGEST = "covtype"  # many one-hot columns and seven classes: allowed a little more time
+AIM = 0.7  # times LightGBM's fit time, in the long run
+LARGEST = "covtype"  # many one-hot columns and seven classes: a higher limit
 PREDICTED = ("covtype", "flights_3m")
 
 
 def goals(runs: Mapping[str, Run]) -> list[Goal]:
-    """All goals, with what the runs say to each."""
+    """All goals, with the measured values."""
     two, one = runs.get("fit-threads-2"), runs.get("fit-threads-1")
     memory, imports = runs.get("memory"), runs.get("import")
     classification, regression = names_of("classification"), names_of("regression")
     usual = [name for name in classification if name != LARGEST]
     return [
-        Goal("fit time to LightGBM's, two threads", 1.0, _ratios(two, usual), times),
+        Goal("fit time relative to LightGBM's, two threads", 1.0, _ratios(two, usual), times),
         Goal(
-            f"fit time to LightGBM's, two threads, {LARGEST}",
+            f"fit time relative to LightGBM's, two threads, {LARGEST}",
             1.2,
             _ratios(two, [LARGEST]),
             times,
         ),
-        Goal("fit time to LightGBM's, one thread", 1.2, _ratios(one, classification), times),
+        Goal(
+            "fit time relative to LightGBM's, one thread", 1.2, _ratios(one, classification), times
+        ),
         *many_rows.goals(runs.get(many_rows.KIND)),
         *_loss_goals("log loss", _ratios(two, classification, "log_loss")),
         *_loss_goals("squared error", _ratios(two, regression, "squared_error")),
         Goal(
-            "predict time to the faster of LightGBM and XGBoost",
+            "predict time relative to the faster of LightGBM and XGBoost",
             1.0,
             {name: _to_faster(two, name) for name in PREDICTED},
             times,
         ),
         Goal(
-            "memory above the input, 5,500,000 x 28 (higgs_shaped)",
+            "memory in addition to the input, 5,500,000 x 28 (higgs_shaped)",
             5e9,
             {"higgs_shaped": _peak(memory, "higgs_shaped")},
             gigabytes,
         ),
         Goal(
-            "memory above the input, covtype, 700 trees",
+            "memory in addition to the input, covtype, 700 trees",
             1.6e9,
             {LARGEST: _peak(memory, LARGEST)},
             gigabytes,
         ),
         Goal(
-            f"import {import_time.OURS} to import {import_time.YARDSTICK}",
+            f"import time of {import_time.OURS} relative to {import_time.YARDSTICK}",
             1.3,
             {"import": _import_ratio(imports)},
             times,
@@ -94,7 +96,7 @@ def _to_faster(run: Run | None, name: str) -> float | None:
         return None
     ratios = [run.ratio(name, OURS, "predict_seconds", peer) for peer in (YARDSTICK, "xgboost")]
     known = [ratio for ratio in ratios if ratio is not None]
-    # Without both peers the faster one is not known.
+    # The faster of the two is only known if both were measured.
     return max(known) if len(known) == len(ratios) else None
 
 
@@ -115,7 +117,7 @@ def goals_table(wanted: Iterable[Goal]) -> str:
 
 
 def geometric_mean(values: Iterable[float]) -> float:
-    """Mean of ratios, in which 2 and 1/2 cancel.
+    """Geometric mean, in which the ratios 2 and 1/2 cancel.
 
     Examples
     --------
@@ -127,13 +129,13 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 
 def summary(run: Run) -> str:
-    """One line on a fit run: time and losses of graftboost beside LightGBM."""
+    """One line about a fit run: time and losses relative to LightGBM."""
     names = run.data_names()
     times = [value for value in _ratios(run, names).values() if value is not None]
     if not times:
         return "graftboost and LightGBM were not both measured."
     mean = f"{geometric_mean(times):.2f} (geometric mean of {len(times)} data sets)"
-    parts = [f"fit time {mean}, where we aim for {AIM:g}"]
+    parts = [f"fit time {mean}, with a long-term goal of {AIM:g}"]
     for what, measure in (("log loss", "log_loss"), ("squared error", "squared_error")):
         average, worst = _loss_goals(what, _ratios(run, names, measure))
         if average.measured is not None and worst.measured is not None:
@@ -142,4 +144,4 @@ def summary(run: Run) -> str:
                 f"{what} {percent(average.measured)} on average, "
                 f"{percent(worst.measured)} at worst ({where})"
             )
-    return "graftboost to LightGBM: " + "; ".join(parts) + "."
+    return "graftboost relative to LightGBM: " + "; ".join(parts) + "."

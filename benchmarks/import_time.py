@@ -1,6 +1,6 @@
-"""What importing the estimators costs beside ``import sklearn.ensemble``.
+"""Import time of the estimators, compared with ``import sklearn.ensemble``.
 
-``import graftboost`` alone loads nothing until an estimator is asked for, and would show nothing.
+``import graftboost`` alone loads nothing until an estimator is used, so it is not measured.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from benchmarks.results import Record
 
 OURS, YARDSTICK = "graftboost.estimators", "sklearn.ensemble"
 
-# The clock runs inside the new interpreter, so that its own start is in neither figure.
+# Timed inside the new interpreter, so that its start is in neither figure.
 PROGRAM = """
 import time
 start = time.perf_counter()
@@ -25,10 +25,10 @@ print(time.perf_counter() - start)
 
 
 def measure_imports(repeats: int, say: Callable[[str], None]) -> list[Record]:
-    """Import both modules in fresh interpreters, in turns, after one import that does not count.
+    """Import both modules in fresh interpreters, in turns, after one import that is excluded.
 
-    That first import compiles to bytecode, into a folder of our own: whether the installed
-    packages have theirs already, or may write it, then makes no difference.
+    The first import compiles bytecode into a folder of our own, so that it does not matter whether
+    the installed packages already have theirs.
     """
     records = [Record("import", module) for module in (OURS, YARDSTICK)]
     with tempfile.TemporaryDirectory() as bytecode:

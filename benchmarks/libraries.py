@@ -1,4 +1,4 @@
-"""One small adapter per library: the same `Settings` in each library's own words."""
+"""One adapter per library, which maps `Settings` to the parameters of the library."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from datasets import Table, Task
 
 
 class Library(ABC):
-    """A gradient boosting library with estimators in the manner of scikit-learn."""
+    """A gradient boosting library with scikit-learn estimators."""
 
-    name: ClassVar[str]  # as on the command line
-    title: ClassVar[str]  # as in a table
+    name: ClassVar[str]  # on the command line
+    title: ClassVar[str]  # in tables
     module: ClassVar[str]
     distribution: ClassVar[str]
     classifier: ClassVar[str]
     regressor: ClassVar[str]
 
     def load(self) -> Any:
-        """Import the library; raises ImportError where it is not installed."""
+        """Import the library; raises ImportError if it is not installed."""
         return importlib.import_module(self.module)
 
     def available(self) -> bool:
@@ -51,7 +51,7 @@ class Library(ABC):
 
     @abstractmethod
     def model(self, task: Task, settings: Settings) -> Any:
-        """Return an estimator that is not fitted yet."""
+        """Return an estimator that is not fitted."""
 
     def predict(
         self, model: Any, X: Table, task: Task, settings: Settings
@@ -61,12 +61,12 @@ class Library(ABC):
         return np.asarray(scores)
 
     def thread_limit(self, threads: int) -> AbstractContextManager[object]:
-        """Context for libraries whose estimators take no number of threads."""
+        """Context for libraries whose estimators have no parameter for threads."""
         return nullcontext()
 
 
 class GraftBoost(Library):
-    """Ours, with its online state kept: the model can be updated in place afterwards."""
+    """graftboost, with the state that updates need."""
 
     name = title = module = distribution = "graftboost"
     classifier, regressor = "GraftBoostClassifier", "GraftBoostRegressor"
@@ -83,7 +83,7 @@ class GraftBoost(Library):
 
 
 class LightGBM(Library):
-    """The yardstick: every ratio is to its figure."""
+    """The yardstick of all ratios."""
 
     name = module = distribution = "lightgbm"
     title = "LightGBM"
@@ -102,7 +102,7 @@ class LightGBM(Library):
 
 
 class XGBoost(Library):
-    """It bounds a leaf by its hessians, not by its rows: that bound stays at its default."""
+    """It limits a leaf by its hessians, not by its rows; that limit keeps its default."""
 
     name = module = distribution = "xgboost"
     title = "XGBoost"
@@ -123,7 +123,7 @@ class XGBoost(Library):
 
 
 class CatBoost(Library):
-    """For several classes it grows one tree an iteration, with a vector in each leaf."""
+    """For several classes it grows one tree per iteration, with a vector in each leaf."""
 
     name = module = distribution = "catboost"
     title = "CatBoost"
@@ -135,7 +135,7 @@ class CatBoost(Library):
             learning_rate=settings.shrinkage,
             grow_policy="Lossguide",
             max_leaves=settings.leaves,
-            depth=16,  # the most it takes; its default of 6 would bind before the leaves do
+            depth=16,  # its maximum; the default of 6 would limit the leaves
             min_data_in_leaf=settings.min_rows,
             thread_count=settings.threads,
             random_seed=0,
@@ -151,7 +151,7 @@ class CatBoost(Library):
 
 
 class ScikitLearn(Library):
-    """HistGradientBoosting, which takes its threads from OpenMP."""
+    """HistGradientBoosting, whose threads are set through OpenMP."""
 
     name, module, distribution = "sklearn", "sklearn.ensemble", "scikit-learn"
     title = "scikit-learn"
@@ -184,7 +184,7 @@ OURS, YARDSTICK = GraftBoost.name, LightGBM.name
 
 
 def warm_up(library: Library, task: Task, settings: Settings) -> None:
-    """Fit and predict a few made rows, so that no later figure holds lazy imports."""
+    """Fit and predict a few synthetic rows, so that later times exclude lazy imports."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 4), dtype=np.float32)
     y = (X[:, 0] > 0).astype(np.int64) if task == "classification" else X[:, 0].astype(np.float64)

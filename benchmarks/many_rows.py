@@ -1,7 +1,7 @@
-"""Millions of rows of which nearly all share one cell, unweighted and weighted.
+"""Millions of rows, nearly all of which share one cell, unweighted and weighted.
 
-Without weights, a histogram packs hessians and row counts into one integer; with weights, each has
-its own. The same rows, each with weight 1, must give the same model either way.
+Without weights, a histogram packs hessians and row counts into one integer; with weights, it does
+not. The same rows, each with weight 1, must give the same model either way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CASES = ("unweighted", "weighted")
 def make_rows(
     n_rows: int,
 ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.int64]]:
-    """A table of four columns, the first of which is 97% zeros, a number and a class a row."""
+    """Four columns, the first of which is 97% zeros; a number and a class per row."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_rows, 4), dtype=np.float32)
     X[rng.random(n_rows) < 0.97, 0] = 0
@@ -92,14 +92,12 @@ def text(run: Run) -> str:
                 percent(differing) if differing is not None else "",
             ]
         )
-    heads = ["model", "rows", "weights", "fit", "score", "predictions that differ"]
-    return "The score is R2 or accuracy, of 100,000 of the rows trained on.\n\n" + table(
-        heads, rows
-    )
+    heads = ["model", "rows", "weights", "fit", "score", "different predictions"]
+    return "The score is R2 or accuracy on 100,000 of the training rows.\n\n" + table(heads, rows)
 
 
 def goals(run: Run | None) -> list[Goal]:
-    """The same model, and no slower without weights."""
+    """The same model, and not slower without weights."""
     differing: dict[str, float | None] = {}
     ratios: dict[str, float | None] = {}
     for model in ("GraftBoostRegressor", "GraftBoostClassifier"):
@@ -113,6 +111,6 @@ def goals(run: Run | None) -> list[Goal]:
         seconds = [record.best("fit_seconds") if record else None for record in (packed, wide)]
         ratios[model] = seconds[0] / seconds[1] if seconds[0] and seconds[1] else None
     return [
-        Goal("predictions that differ with weights of 1, 5,000,000 x 4", 0.0, differing, percent),
-        Goal("fit time to that with weights of 1, 5,000,000 x 4", 1.0, ratios, times),
+        Goal("different predictions with weights of 1, 5,000,000 x 4", 0.0, differing, percent),
+        Goal("fit time relative to that with weights of 1, 5,000,000 x 4", 1.0, ratios, times),
     ]

@@ -1,8 +1,8 @@
-"""Markdown tables, and figures as they stand in them."""
+"""Markdown tables, and how figures are written in them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -17,6 +17,18 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def listed(words: Iterable[str]) -> str:
+    """Words as in "a, b and c".
+
+    Examples
+    --------
+    >>> listed(["adult", "letter", "covtype"])
+    'adult, letter and covtype'
+    """
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def in_seconds(value: float) -> str:
@@ -34,10 +46,10 @@ def in_bytes(value: float) -> str:
 
 
 def in_percent(value: float) -> str:
-    """Share of one in per cent."""
+    """Fraction as a percentage."""
     return f"{100 * value:.2f}%"
 
 
 def four_digits(value: float) -> str:
-    """A figure of any size."""
+    """Four significant digits."""
     return f"{value:.4g}"

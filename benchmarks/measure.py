@@ -15,7 +15,7 @@ from benchmarks.results import Record
 from benchmarks.settings import Settings
 from datasets import AnyDataset, Target
 
-PREDICTIONS = 3  # per fit: a prediction is short, so one alone is mostly noise
+PREDICTIONS = 3  # per fit, because a single prediction is short and noisy
 
 
 def measure(
@@ -27,9 +27,8 @@ def measure(
 ) -> list[Record]:
     """Time every library on one data set, in turns.
 
-    The turns go A B C A B C, not A A B B C C: when a shared machine slows down for a while, it
-    does so for all of them. A library that raises is out of the next turns, and its record says
-    why.
+    The turns are A B C A B C, not A A B B C C, so that a slow moment of a shared machine affects
+    all of them. A library that raises is skipped in later turns, and its record states why.
     """
     records = {library.name: Record(data.name, library.name) for library in libraries}
     for turn in range(1, repeats + 1):
@@ -42,7 +41,7 @@ def measure(
                 if turn == 1:
                     warm_up(library, data.task, settings)
                 _one_turn(library, data, settings, record)
-            except Exception as error:  # a peer may raise anything; the others go on
+            except Exception as error:  # a library may raise anything; the others continue
                 record.failure = f"{type(error).__name__}: {error}"
                 say(f"{head}  failed: {record.failure}")
             else:
@@ -96,6 +95,6 @@ def log_loss(predicted: NDArray[np.floating[Any]], y: Target) -> float:
 def log_losses(predicted: NDArray[np.floating[Any]], y: Target) -> NDArray[np.float64]:
     """Log loss of each row."""
     of_true_class = predicted[np.arange(len(predicted)), y.astype(np.int64)]
-    # Some libraries give float32, which rounds to 0 sooner: the same floor for all.
+    # The same floor for all, because some libraries return float32, which rounds to 0 earlier.
     floor = float(np.finfo(np.float32).eps)
     return np.asarray(-np.log(np.maximum(of_true_class.astype(np.float64), floor)))

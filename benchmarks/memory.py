@@ -1,8 +1,8 @@
-"""Peak memory of a fit above its input, and of the whole process.
+"""Peak memory of a fit in addition to its input, and of the whole process.
 
-Each fit has a fresh process, started anew rather than forked: a forked child would inherit its
-parent's pages and its peak. The child imports the library, fits a few made rows, loads the arrays,
-gives free memory back, resets the kernel's high-water mark, and only then fits. Linux only.
+Each fit runs in a fresh process, which is spawned: a forked child would inherit the pages and the
+peak of its parent. The child imports the library, fits a few synthetic rows, loads the arrays,
+releases free memory, resets the kernel's high-water mark, and only then fits. Linux only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OOM_SCORE = Path("/proc/self/oom_score_adj")
 
 
 def available() -> bool:
-    """Whether this system tells a process its high-water mark and lets it be reset."""
+    """Whether this system reports the high-water mark of a process and can reset it."""
     return STATUS.is_file() and CLEAR_REFS.exists()
 
 
@@ -52,12 +52,12 @@ def measure_peaks(
 ) -> list[Record]:
     """Peak memory of each library's fit on one data set.
 
-    A process that takes more than ``limit`` seconds is ended, and its record says so.
+    A process that takes more than ``limit`` seconds is terminated, and its record states that.
     """
     records = []
     with tempfile.TemporaryDirectory() as folder:
         name, task = data.name, _store(data, Path(folder))
-        del data  # the fits have copies of their own, and the largest leave little room
+        del data  # the fits load copies, and the largest need the memory
         for library in libraries:
             record = Record(name, library.name)
             try:
@@ -74,7 +74,7 @@ def measure_peaks(
 
 
 def _store(data: AnyDataset, folder: Path) -> Task:
-    # As plain arrays, so that the child needs no reader whose leftovers would blur the figure.
+    # Plain arrays, because a Parquet reader would leave memory behind in the child.
     if issparse(data.X_train):
         save_npz(folder / "X.npz", data.X_train, compressed=False)
     else:
@@ -118,16 +118,16 @@ def _in_fresh_process(
 def watched_fit(library: Library, folder: Path, task: Task, settings: Settings) -> dict[str, float]:
     """Seconds and bytes of a fit; call it in a fresh process.
 
-    ``peak_bytes`` are those on top of what is there before the fit, ``process_bytes`` those of the
-    whole process. Ours then loses a row, since a first update may build what later ones find
-    there: ``updated_bytes`` are those of the process up to that.
+    ``peak_bytes`` is the peak in addition to the memory before the fit, ``process_bytes`` that of
+    the whole process. In graftboost a row is then removed, because the first update may build
+    state: ``updated_bytes`` is the peak of the process up to that point.
     """
     warm_up(library, task, settings)
     X, y = _stored_table(folder), np.load(folder / "y.npy")
     model = library.model(task, settings)
     with library.thread_limit(settings.threads):
         _give_back_free_memory()
-        CLEAR_REFS.write_text("5")  # the high-water mark falls to the present size
+        CLEAR_REFS.write_text("5")  # resets the high-water mark to the current size
         before = _status_bytes("VmRSS")
         start = time.perf_counter()
         model.fit(X, y)
@@ -144,13 +144,13 @@ def watched_fit(library: Library, folder: Path, task: Task, settings: Settings) 
 
 
 def peak_above_input(library: Library, folder: Path, task: Task, settings: Settings) -> int:
-    """Bytes that a fit needs on top of what is there before it; call it in a fresh process."""
+    """Bytes that a fit needs in addition to its input; call it in a fresh process."""
     return int(watched_fit(library, folder, task, settings)["peak_bytes"])
 
 
 def _give_back_free_memory() -> None:
     gc.collect()
-    # glibc's free() keeps memory for later; a fit that reused it would look smaller than it is.
+    # glibc's free() keeps memory; a fit that reused it would seem smaller than it is.
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
@@ -165,7 +165,7 @@ def _status_bytes(key: str) -> int:
 
 def _child() -> None:
     if OOM_SCORE.exists():
-        OOM_SCORE.write_text("1000")  # where memory runs out, this process is to go, and no other
+        OOM_SCORE.write_text("1000")  # if memory runs out, this process is killed and no other
     order = json.load(sys.stdin)
     measured = watched_fit(
         LIBRARIES[order["library"]],

@@ -1,13 +1,12 @@
-"""Runs as Markdown tables, on the terminal and in the documentation."""
+"""Runs as Markdown tables, for the terminal and the documentation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from statistics import median
 
 from benchmarks import import_time, many_rows, store
-from benchmarks.goals import geometric_mean, goals, goals_table, summary
+from benchmarks.goals import geometric_mean, summary
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
 from benchmarks.markdown import four_digits, in_bytes, in_percent, in_seconds, table
 from benchmarks.results import Run
@@ -18,7 +17,7 @@ PARTS_BY_KIND = {**updates.PARTS_BY_KIND, **sparse.PARTS_BY_KIND}
 
 
 def as_markdown(run: Run) -> str:
-    """Everything that one run says: its circumstances, its tables, its summary."""
+    """The circumstances, tables and summary of a run."""
     parts = [_circumstances(run)]
     if run.kind == "fit":
         for title, measure, write, digits in FIT_TABLES:
@@ -39,7 +38,7 @@ def as_markdown(run: Run) -> str:
 
 
 def ratio_table(run: Run, measure: str, write: Callable[[float], str], digits: int) -> str:
-    """One row a data set, one column a library: ratio to LightGBM, and the figure itself."""
+    """One row per data set, one column per library: ratio to LightGBM, and the figure."""
     columns = [name for name in LIBRARIES if any(r.library == name for r in run.records)]
     data_names = [
         name
@@ -94,22 +93,22 @@ def _import_table(run: Run) -> str:
         if seconds is not None and ratio is not None:
             figure = f"{_stressed(f'{ratio:.2f}', module)} ({in_seconds(seconds)})"
         rows.append([f"`import {module}`", figure])
-    return table(["import", f"time, to `{import_time.YARDSTICK}`"], rows)
+    return table(["import", f"time relative to `{import_time.YARDSTICK}`"], rows)
 
 
 def quietness(run: Run) -> str:
-    """How far the machine let the runs alone: a median near the best means that it did."""
+    """Ratio of the median run to the best run, which is near 1 on an idle machine."""
     spread = {
         f"{LIBRARIES[record.library].title} on {record.data}": median(seconds) / min(seconds)
         for record in run.records
         if len(seconds := record.samples.get("fit_seconds", [])) > 1
     }
     if not spread:
-        return "Each fit ran once: these figures are a first look, not a measurement."
+        return "Each fit ran only once, so these figures are not reliable."
     worst = max(spread, key=spread.__getitem__)
     return (
-        f"Median fit over best fit: {geometric_mean(spread.values()):.2f} on the whole, "
-        f"{spread[worst]:.2f} at worst ({worst})."
+        f"Ratio of the median fit to the best fit: {geometric_mean(spread.values()):.2f} on "
+        f"average, {spread[worst]:.2f} at worst ({worst})."
     )
 
 
@@ -123,7 +122,7 @@ FIT_TABLES: list[tuple[str, str, Callable[[float], str], int]] = [
 
 
 def _circumstances(run: Run) -> str:
-    """Say what was run, when, where and how, so that a reader can run it again."""
+    """The command, date, machine, versions and settings of a run."""
     machine = run.machine
     facts = [run.date, machine["processor"], f"{machine['cores']} cores"]
     if "memory" in machine:
@@ -137,57 +136,3 @@ def _circumstances(run: Run) -> str:
         f"```bash\n{run.command}\n```\n\n"
         f"{', '.join(facts)}; {', '.join(versions)}; {', '.join(how)}."
     )
-
-
-SECTIONS = (
-    "goals",
-    "fit-threads-2",
-    "fit-threads-1",
-    many_rows.KIND,
-    "memory",
-    "import",
-    *updates.PARTS_BY_KIND,
-    store.KIND,
-    *sparse.PARTS_BY_KIND,
-)
-
-
-class PageNotFoundError(Exception):
-    """The documentation page, or a section's pair of markers in it, is missing."""
-
-
-def update_page(page: Path, runs: Mapping[str, Run]) -> list[str]:
-    """Write what was measured between the markers of the page; the rest of it stays.
-
-    A section starts at ``<!-- benchmarks: NAME -->`` and ends at ``<!-- end -->``. Sections whose
-    run is not there keep what they say.
-
-    Returns
-    -------
-    list of str
-        Names of the sections written.
-    """
-    if not page.is_file():
-        raise PageNotFoundError(f"there is no page {page}")
-    text = page.read_text()
-    written = []
-    for name in SECTIONS:
-        if name == "goals":
-            content = goals_table(goals(runs))
-        elif name in runs:
-            content = as_markdown(runs[name])
-        else:
-            continue
-        text = _between_markers(text, name, content)
-        written.append(name)
-    page.write_text(text)
-    return written
-
-
-def _between_markers(text: str, name: str, content: str) -> str:
-    start, end = f"<!-- benchmarks: {name} -->", "<!-- end -->"
-    before, found_start, rest = text.partition(start)
-    _, found_end, after = rest.partition(end)
-    if not (found_start and found_end):
-        raise PageNotFoundError(f"the page lacks the markers '{start}' and '{end}'")
-    return f"{before}{start}\n\n{content}\n\n{end}{after}"

@@ -1,4 +1,4 @@
-"""Figures of a run, how they are stored, and the machine and command that they came from."""
+"""The measurements of a run, its machine and command, and how they are stored."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.json_lines import to_json
 from benchmarks.libraries import Library
 from benchmarks.settings import Settings
 
 
 @dataclass
 class Record:
-    """What was measured of one library on one data set, and in which case of several.
+    """Measurements of one library on one data set, in one of several cases.
 
-    Of most measures ("fit_seconds", "log_loss", ...) less is better, so their best is their least.
+    For most measures ("fit_seconds", "log_loss", ...) less is better, so the best is the least.
     """
 
     data: str
@@ -30,22 +31,22 @@ class Record:
     case: dict[str, str | float] = field(default_factory=dict)  # {"share": 0.001, ...}
 
     def add(self, measure: str, value: float) -> None:
-        """Note one more value."""
+        """Add a value."""
         self.samples.setdefault(measure, []).append(value)
 
     def best(self, measure: str) -> float | None:
-        """Least of the values measured, None where there is none."""
+        """Least value, None if there is none."""
         return min(self.samples.get(measure, []), default=None)
 
     def median(self, measure: str) -> float | None:
-        """Median of the values measured, None where there is none."""
+        """Median of the values, None if there is none."""
         values = self.samples.get(measure)
         return statistics.median(values) if values else None
 
 
 @dataclass
 class Run:
-    """All records that one command measured, and the circumstances."""
+    """All records of one command, and its circumstances."""
 
     # "fit", "many-rows", "memory", "import", "store", or "updates-" or "sparse-" and a part's name
     kind: str
@@ -59,7 +60,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Name of its files and of its place in the documentation."""
+        """Name of its file, and of its section in the documentation."""
         return f"{self.kind}-threads-{self.settings.threads}" if self.kind == "fit" else self.kind
 
     def data_names(self) -> list[str]:
@@ -76,28 +77,28 @@ class Run:
         return None
 
     def best(self, data: str, library: str, measure: str) -> float | None:
-        """Best value of a measure, None where it was not measured."""
+        """Best value of a measure, None if it was not measured."""
         record = self.find(data, library)
         return record.best(measure) if record else None
 
     def ratio(self, data: str, library: str, measure: str, yardstick: str) -> float | None:
-        """Best value over the yardstick's, None where one of them is missing."""
+        """Best value relative to the yardstick's, None if one of them is missing."""
         ours = self.best(data, library, measure)
         theirs = self.best(data, yardstick, measure)
         return ours / theirs if ours is not None and theirs else None
 
     def save(self, folder: Path) -> Path:
-        """Write the run as JSON; an earlier run of the same name gives way."""
+        """Write the run as JSON, in place of an earlier run of the same name."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.json"
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+        path.write_text(to_json(asdict(self)) + "\n")
         return path
 
 
 def new_run(
     kind: str, command: str, libraries: Sequence[Library], settings: Settings, repeats: int
 ) -> Run:
-    """Start a run on this machine, today."""
+    """An empty run, with this machine and the current date."""
     return Run(
         kind=kind,
         command=command,
@@ -126,7 +127,7 @@ def _from_json(stored: dict[str, Any]) -> Run:
 
 
 def this_machine() -> dict[str, str]:
-    """Processor, cores, memory and system, as far as they can be told."""
+    """Processor, cores, memory and system, as far as they are known."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     machine = {
         "processor": _processor(),

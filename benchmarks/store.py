@@ -1,4 +1,4 @@
-"""What it costs that a model lives on disk: removals that are durable, files for predicting."""
+"""Models on disk: durable removals, and files for prediction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REMOVED_FROM = ("credit_info", "covtype")
 SAVED = ("adult", "credit_info")
 QUICK = ("adult",)
 
-# The clock runs inside the new interpreter, so that its own start is in neither figure.
+# Timed inside the new interpreter, so that its start is in neither figure.
 LOADING = """
 import time
 start = time.perf_counter()
@@ -40,7 +40,7 @@ print(imported - start, time.perf_counter() - start)
 def measure_store(
     names: Sequence[str], settings: Settings, repeats: int, quick: bool, say: Callable[[str], None]
 ) -> list[Record]:
-    """Measure all of it; LightGBM is trained in the same run."""
+    """Measure removals, files and the command; LightGBM is trained in the same run."""
     records = []
     for name in names:
         data = datasets.load(name)
@@ -106,7 +106,7 @@ def _files(
         imported, loaded = map(float, done.stdout.split())
         record.add("import_seconds", imported)
         record.add("load_seconds", loaded)
-    say(f"{data.name}  file for predicting {path.stat().st_size:,} bytes")
+    say(f"{data.name}  file for prediction {path.stat().st_size:,} bytes")
     return record
 
 
@@ -164,18 +164,18 @@ def text(run: Run) -> str:
             [
                 "data set",
                 "open, remove a row, close",
-                "the whole command",
+                "`graftboost remove`",
                 "compact",
                 "store",
-                "LightGBM trains",
+                "LightGBM's training",
             ],
             removals,
         ),
         table(
             [
                 "data set",
-                "file for predicting, to LightGBM's text",
-                "import, load and predict a row, to import",
+                "file for prediction relative to LightGBM's text",
+                "import, load and predict a row relative to import",
             ],
             files,
         ),
@@ -194,7 +194,7 @@ def _load_ratio(record: Record) -> float:
 
 
 def goals(run: Run | None) -> list[Goal]:
-    """What is wanted, with what the run says to it."""
+    """Goals, with the values of the run."""
 
     def to_training(name: str, measure: str) -> float | None:
         record = run.find(name, OURS, what="removals") if run else None
@@ -215,7 +215,7 @@ def goals(run: Run | None) -> list[Goal]:
     return [
         *(
             Goal(
-                f"open a store, remove a row, close: faster than LightGBM's retrain, {name}",
+                f"open a store, remove a row, close: speed-up over LightGBM's retrain, {name}",
                 limit,
                 {name: to_training(name, "remove_seconds")},
                 fold,
@@ -224,18 +224,18 @@ def goals(run: Run | None) -> list[Goal]:
             for name, limit in (("covtype", 20), ("credit_info", 5))
         ),
         Goal(
-            "the process `graftboost remove`: faster than LightGBM's retrain, covtype",
+            "`graftboost remove` as a process: speed-up over LightGBM's retrain, covtype",
             5,
             {"covtype": to_training("covtype", "command_seconds")},
             fold,
             least=True,
         ),
         Goal(
-            "file for predicting, to LightGBM's text",
+            "file for prediction relative to LightGBM's text",
             2,
             {name: size(name) for name in SAVED},
             times,
         ),
-        Goal("import, load and predict a row, to import alone", 1.2, loads, times),
+        Goal("import, load and predict a row relative to import", 1.2, loads, times),
         Goal("graftboost --help", 0.5, shown, in_seconds),
     ]

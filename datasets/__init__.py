@@ -1,4 +1,4 @@
-"""The data sets of benchmarks and experiments, as the same float32 tables for every library."""
+"""The data sets of benchmarks and experiments, as float32 tables."""
 
 from datasets.coded import CODED, CodedDataset, load_coded
 from datasets.dataset import (

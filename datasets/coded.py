@@ -1,4 +1,4 @@
-"""The same rows in two forms: with categories, and one-hot coded in a sparse table."""
+"""The same rows in two forms: with categories, and one-hot encoded in a sparse table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CODED = ("adult", "flights_3m")  # of those with categories: few rows, and many
 class CodedDataset:
     """All rows of a data set, in the order of the file.
 
-    ``frame`` has its categories as columns of such a dtype; ``one_hot`` is the same in CSR form.
+    ``frame`` has columns of categorical dtype; ``one_hot`` has the same rows in CSR form.
     """
 
     name: str
@@ -33,7 +33,7 @@ class CodedDataset:
 def load_coded(name: str) -> CodedDataset:
     """Read a data set in both forms."""
     if name not in CODED:
-        raise ValueError(f"data set {name!r} is none of {', '.join(CODED)}")
+        raise ValueError(f"data set {name!r} is not one of {', '.join(CODED)}")
     frame, y = read_table(name)
     frame = frame.drop(columns="split", errors="ignore")
     coded = [column for column in frame.columns if frame[column].dtype.kind == "O"]
@@ -42,7 +42,7 @@ def load_coded(name: str) -> CodedDataset:
 
 
 def one_hot(frame: pd.DataFrame) -> csr_matrix:
-    """A frame as float32 in CSR form: numbers as they are, categories as a column for each.
+    """A frame as float32 in CSR form, with one column for each category.
 
     A row whose category is missing has a zero in all columns of that feature.
 
@@ -58,7 +58,7 @@ def one_hot(frame: pd.DataFrame) -> csr_matrix:
 
 
 def _columns(column: pd.Series) -> csr_matrix:
-    """One column of numbers, or as many as there are categories that occur."""
+    """One column of numbers, or one column for each category that occurs."""
     if column.dtype.kind != "O":
         return csr_matrix(column.to_numpy(dtype=np.float32)[:, np.newaxis])
     categories = column.cat.remove_unused_categories().cat

@@ -1,4 +1,4 @@
-"""What a data set is once it is read, and what is raised where there is none."""
+"""Data sets in memory, and the error for missing ones."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Table = NDArray[np.float32] | csr_matrix
 
 
 class DataNotFoundError(Exception):
-    """A data set is neither in the folder nor to be had from OpenML."""
+    """A data set is neither in the folder nor available from OpenML."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Rows to train on and rows to test on; missing values are NaN.
+    """Training and test rows; missing values are NaN.
 
     ``y`` holds class indices 0..K-1 (int64) for classification, the target (float64) otherwise.
     """
@@ -35,7 +35,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class SparseDataset:
-    """The same with tables of float32 in CSR form: what is not stored is zero."""
+    """The same with float32 tables in CSR form, in which values not stored are zero."""
 
     name: str
     task: Task

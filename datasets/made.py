@@ -1,4 +1,4 @@
-"""Data sets that are made, for sizes that no file has."""
+"""Synthetic data sets, for sizes that no file has."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from datasets.dataset import Dataset
 
 
 def higgs_shaped(n_train: int = 5_500_000, n_test: int = 100_000) -> Dataset:
-    """Made data of the size of half the HIGGS set: 28 features, two classes.
+    """Synthetic data of half the size of HIGGS: 28 features, two classes.
 
     As in HIGGS, 21 features are measured and 7 are functions of them, four take three values only,
-    and no single feature says much about the class.
+    and no single feature predicts the class well.
     """
     n_rows = n_train + n_test
     X = np.empty((n_rows, 28), dtype=np.float32)
     y = np.empty(n_rows, dtype=np.int64)
-    block = 500_000  # rows made at a time, so that making them needs little memory of its own
+    block = 500_000  # rows made at a time, to limit the memory needed
     for start in range(0, n_rows, block):
         rows = slice(start, min(start + block, n_rows))
         X[rows], y[rows] = _higgs_shaped_block(rows.stop - rows.start, seed=start)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Series = Literal["global_temperatures", "web_traffic"]
-LAGS = 15  # values before the one that is to be foretold
+LAGS = 15  # preceding values from which a value is predicted
 
 
 def _numbers(frame: pd.DataFrame) -> NDArray[np.float32]:
@@ -33,18 +33,18 @@ def _one_hot(frame: pd.DataFrame) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class PaperSet:
-    """A data set of the paper's Table 1, and how ours becomes like it."""
+    """A data set of the paper's Table 1, and how ours is prepared to match it."""
 
     title: str
     task: Task
-    n_train: int  # these four as the paper has them
+    n_train: int  # these four are the paper's
     n_test: int
     n_features: int
     n_classes: int  # 0 for regression
     source: str  # name in the registry
-    official: bool = False  # whether the split is the one that comes with the data
-    differs: str | None = None  # in what ours differs
-    stand_in: str | None = None  # what stands here in the place of the paper's set, if another does
+    official: bool = False  # whether the data comes with a split
+    differs: str | None = None  # how ours differs
+    stand_in: str | None = None  # the data that replaces the paper's, if any
     features: Callable[[pd.DataFrame], NDArray[np.float32]] = _numbers
 
 
@@ -57,7 +57,7 @@ SETS = {
         n_features=87,
         n_classes=2,
         source="adult",
-        differs="one-hot coding gives 104 features, not 87; which the paper left out is not known",
+        differs="one-hot encoding gives 104 features; the paper has 87 and does not say which",
         features=_one_hot,
     ),
     "credit_info": PaperSet(
@@ -77,7 +77,7 @@ SETS = {
         n_features=18,
         n_classes=2,
         source="flights_3m",
-        stand_in="SUSY could not be had: three million flights of 2001, late or not, stand in",
+        stand_in="three million flights of 2001, delayed or not, replace it: it is not available",
     ),
     "higgs": PaperSet(
         "HIGGS",
@@ -87,7 +87,7 @@ SETS = {
         n_features=28,
         n_classes=2,
         source="higgs_sample",
-        stand_in="a sample of HIGGS, less than one per cent of its rows, stands in for all of it",
+        stand_in="a sample of HIGGS, less than one per cent of its rows, replaces it",
     ),
     "optdigits": PaperSet(
         "Optdigits",
@@ -160,18 +160,18 @@ def load(name: str, split: int = 0, max_rows: int | None = None) -> Dataset:
     name : str
         One of `SETS`.
     split : int, default=0
-        Seed of the random split, and of the rows that ``max_rows`` draws. An official split is the
-        same for all.
+        Seed of the random split and of the rows drawn for ``max_rows``. An official split does not
+        depend on it.
     max_rows : int, default=None
-        At most so many rows to train on, and at most so many to test on, drawn at random.
+        Maximum number of training rows and of test rows, drawn at random.
 
     Returns
     -------
     Dataset
-        With as many rows as in the paper, or split in its proportion where there are fewer.
+        With the paper's number of rows, or split in its proportion if there are fewer.
     """
     if name not in SETS:
-        raise ValueError(f"data set {name!r} is none of the paper's: {', '.join(SETS)}")
+        raise ValueError(f"data set {name!r} is not one of the paper's: {', '.join(SETS)}")
     wanted = SETS[name]
     path = path_of(wanted.source)
     X, y, in_test = _prepared(name, None if path is None else str(path))
@@ -189,9 +189,9 @@ def load(name: str, split: int = 0, max_rows: int | None = None) -> Dataset:
 
 
 def series(name: Series) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Read a time series of the paper: 15 values and the one after them, in the order of time.
+    """Read a time series of the paper: 15 values and the next one, in order of time.
 
-    Values are scaled to [0, 1]; where one of the 16 is missing there is no row.
+    Values are scaled to [0, 1]; rows with a missing value are dropped.
     """
     _, values = read_table(name)
     values = min_max_scaled(values)
@@ -201,7 +201,7 @@ def series(name: Series) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
 
 
 def min_max_scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values moved and stretched so that the least is 0 and the greatest 1.
+    """Values scaled linearly so that the least is 0 and the greatest 1.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def min_max_scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return scaled
 
 
-@functools.lru_cache(maxsize=1)  # experiments ask for several splits of the same set in turn
+@functools.lru_cache(maxsize=1)  # experiments load several splits of the same set in sequence
 def _prepared(
     name: str, path: str | None
 ) -> tuple[NDArray[np.float32], Target, NDArray[np.bool_] | None]:
@@ -233,6 +233,6 @@ def _sizes(wanted: PaperSet, n_rows: int) -> tuple[int, int]:
     n_train, n_test = wanted.n_train, wanted.n_test
     if n_train + n_test <= n_rows:
         return n_train, n_test
-    # A stand-in has fewer rows: all of them, in the paper's proportion.
+    # Data that replaces the paper's has fewer rows: use all, in the paper's proportion.
     scaled = n_rows * n_train // (n_train + n_test)
     return scaled, n_rows - scaled

@@ -1,4 +1,4 @@
-"""Read a table from the folder of data sets, or else from OpenML, into float32 arrays."""
+"""Read data sets from a folder or from OpenML into float32 arrays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def folder() -> Path | None:
     Raises
     ------
     DataNotFoundError
-        If the environment variable names a folder that is not there.
+        If the environment variable names a folder that does not exist.
     """
     given = os.environ.get(FOLDER_VARIABLE)
     place = Path(given) if given else ROOT.parent / "shared" / "datasets"
@@ -41,7 +41,7 @@ def folder() -> Path | None:
 
 
 def path_of(name: str) -> Path | None:
-    """Parquet file of a data set, None where it has to come from OpenML.
+    """Parquet file of a data set, None if it has to be read from OpenML.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def path_of(name: str) -> Path | None:
 
 
 def load(name: str) -> Dataset:
-    """Read one data set, or make it."""
+    """Read or make one data set."""
     if name in MADE:
         return MADE[name]()
     frame, y = read_table(name)
@@ -80,9 +80,9 @@ def load_in_order(name: str) -> tuple[NDArray[np.float32], Target]:
 
 
 def read_table(name: str) -> tuple[pd.DataFrame, Target]:
-    """Features as they are stored, with ``split`` where there is one, and the target.
+    """Features as stored, with ``split`` if there is one, and the target.
 
-    Columns that give the target away are left out.
+    Columns that determine the target are dropped.
     """
     import pandas as pd
 
@@ -108,7 +108,7 @@ def _from_openml(name: str, wanted: OpenML) -> pd.DataFrame:
         bunch = fetch_openml(wanted.name, version=wanted.version, as_frame=True, parser="auto")
     except (OSError, ValueError) as error:  # no network, or no such data set
         raise DataNotFoundError(
-            f"data set {name!r}: {here}, and {what}, could not be had "
+            f"data set {name!r}: {here}, and {what}, could not be loaded "
             f"({type(error).__name__}: {error}). {to_do}"
         ) from error
     frame: pd.DataFrame = bunch.data.assign(target=bunch.target.to_numpy())
@@ -119,12 +119,12 @@ def _from_openml(name: str, wanted: OpenML) -> pd.DataFrame:
         )
     if wanted.complete:
         frame = frame.dropna()
-    # There, numbers of few values are often stored as categories of text.
+    # OpenML often stores numbers with few values as text categories.
     return frame.apply(_as_numbers).reset_index(drop=True)
 
 
 def _as_numbers(column: pd.Series) -> pd.Series:
-    """Return a column of numbers that are stored as text as numbers, any other as it is."""
+    """Convert a column of numbers stored as text to numbers; return others unchanged."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column):
@@ -136,10 +136,10 @@ def _as_numbers(column: pd.Series) -> pd.Series:
 
 
 def looked_for(file: str) -> str:
-    """Say where a file of the folder was looked for, in vain."""
+    """Where a missing file was looked for."""
     place = folder()
     if place is None:
-        return f"{FOLDER_VARIABLE} is not set and ../shared/datasets is not there"
+        return f"{FOLDER_VARIABLE} is not set and ../shared/datasets does not exist"
     return f"there is no {file} in {place}"
 
 
@@ -150,9 +150,9 @@ def _random_split(n_rows: int, test_share: float) -> NDArray[np.bool_]:
 
 
 def as_float32(frame: pd.DataFrame) -> NDArray[np.float32]:
-    """Numbers as they are, strings as the index of their category, missing values as NaN.
+    """Convert to float32: strings become category indices, missing values NaN.
 
-    A time becomes its year, month, day of the week and hour, after all other columns.
+    A time becomes four columns after all others: year, month, day of the week and hour.
     """
     times = [name for name in frame.columns if frame[name].dtype.kind == "M"]
     others = [name for name in frame.columns if name not in times]

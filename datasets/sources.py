@@ -1,4 +1,4 @@
-"""The registry: where each data set comes from, and how it is to be read."""
+"""The registry of data sets: their sources, and how they are read."""
 
 from __future__ import annotations
 
@@ -11,39 +11,38 @@ from datasets.dataset import Task
 class OpenML:
     """A data set on openml.org.
 
-    A copy there need not be the file's twin. None brings the official split, so its rows are split
-    at random; ``rows`` is held against what comes, since a name has versions of very different
-    content.
+    The copy on OpenML may differ from the file. It has no official split, so its rows are split at
+    random. ``rows`` is checked, because versions of the same name differ in content.
     """
 
     name: str
     version: int
     rows: int
-    complete: bool = False  # rows with a missing value are dropped, as they are in the file
+    complete: bool = False  # drop rows with missing values, as the file does
 
 
 @dataclass(frozen=True)
 class Source:
     """How one table becomes a `Dataset`.
 
-    A table with a ``split`` column brings its official split. Any other is split at random, always
-    in the same way, and ``test_share`` of its rows are for the test.
+    A ``split`` column contains the official split. Without it, the rows are split at random, always
+    in the same way, and ``test_share`` of them are test rows.
     """
 
     task: Task
-    dropped: tuple[str, ...] = ()  # columns that give the target away, or are no feature
+    dropped: tuple[str, ...] = ()  # columns that determine the target, or are no feature
     test_share: float = 0.3
     openml: OpenML | None = None
 
 
-# What the benchmarks fit.
+# Data sets of the benchmarks.
 SOURCES = {
     "adult": Source("classification", openml=OpenML("adult", 2, 48_842, complete=True)),
     "credit_info": Source("classification", openml=OpenML("GiveMeSomeCredit", 1, 150_000)),
     "electricity": Source("classification", openml=OpenML("electricity", 1, 45_312)),
     "higgs_sample": Source(
         "classification",
-        dropped=("part",),  # which piece a row came with
+        dropped=("part",),  # the piece that a row was stored in
         openml=OpenML("higgs", 2, 98_050),  # another part of HIGGS, four times as many rows
     ),
     "letter": Source("classification", openml=OpenML("letter", 1, 20_000)),
@@ -54,16 +53,16 @@ SOURCES = {
     "california_housing": Source("regression", openml=OpenML("california_housing", 1, 20_640)),
     "bike_sharing": Source(
         "regression",
-        dropped=("casual", "registered"),  # they add up to the target
+        dropped=("casual", "registered"),  # their sum is the target
         openml=OpenML("Bike_Sharing_Demand", 2, 17_379),
     ),
     "diamonds": Source("regression", openml=OpenML("diamonds", 1, 53_940)),
     "abalone": Source("regression", openml=OpenML("abalone", 1, 4_177)),
-    # OpenML's copy does not say which wines are red: 11 features, not 12.
+    # OpenML's copy lacks the colour of the wine: 11 features, not 12.
     "wine_quality": Source("regression", openml=OpenML("wine_quality", 1, 6_497)),
 }
 
-# What is read in the order of time only.
+# Data sets that are only read in order of time.
 STREAMS = {
     "metro_traffic": Source("regression"),
     "appliances_energy": Source("regression"),
@@ -91,8 +90,8 @@ def names_of(task: Task) -> list[str]:
 
 
 def source_of(name: str) -> Source:
-    """Source of a data set; raises ValueError for a name that there is not."""
+    """Source of a data set; raises ValueError for an unknown name."""
     known = {**SOURCES, **STREAMS}
     if name not in known:
-        raise ValueError(f"data set {name!r} is none of {', '.join(known)}")
+        raise ValueError(f"data set {name!r} is not one of {', '.join(known)}")
     return known[name]

@@ -1,4 +1,4 @@
-"""Data sets of very many columns, nearly all zero: words in texts."""
+"""Sparse data sets with very many columns: words in texts."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from scipy.sparse import csr_matrix, load_npz
 from datasets.dataset import DataNotFoundError, SparseDataset
 from datasets.reading import FOLDER_VARIABLE, folder, looked_for
 
-TRAIN_SHARE = 0.7  # of the rows in their order, where no split comes with the data
+TRAIN_SHARE = 0.7  # of the rows in their order, if the data has no split
 
 
 @dataclass(frozen=True)
 class SparseSource:
-    """What the rows of a file are, and how they are split. All have two classes."""
+    """Content and split of a file. All have two classes."""
 
     rows: str
     split: str
 
 
-# Each is a file of `scipy.sparse.save_npz` with two more arrays in it, ``target`` and, where there
-# is an official split, ``split`` (0 to train, 1 to test).
+# Each is a file of `scipy.sparse.save_npz` with two more arrays, ``target`` and, if there is an
+# official split, ``split`` (0 for training, 1 for test rows).
 SPARSE = {
     "news20_ngrams": SparseSource(
         "posts to twenty newsgroups, words and pairs of words counted",
@@ -36,12 +36,12 @@ SPARSE = {
         "official: older articles to train, newer to test",
     ),
     "spam_stream": SparseSource(
-        "mails as they came, the words that occur",
-        "none: the first 70% in the order of time to train, the rest to test",
+        "emails in order of arrival, the words that occur",
+        "none: the first 70% in order of time to train, the rest to test",
     ),
     "rcv1_sample": SparseSource(
-        "newswire of 1996 and 1997, words weighted by how rare they are",
-        "that of the sample, which is of 1,500 rows",
+        "newswire of 1996 and 1997, words weighted by rarity",
+        "that of the sample of 1,500 rows",
     ),
 }
 
@@ -52,16 +52,16 @@ def sparse_path_of(name: str) -> Path:
     Raises
     ------
     DataNotFoundError
-        If it is not there; OpenML has none of them.
+        If it is missing; OpenML has none of them.
     """
     if name not in SPARSE:
-        raise ValueError(f"data set {name!r} is none of {', '.join(SPARSE)}")
+        raise ValueError(f"data set {name!r} is not one of {', '.join(SPARSE)}")
     place, file = folder(), f"{name}.npz"
     if place is not None and (path := place / file).is_file():
         return path
     raise DataNotFoundError(
         f"data set {name!r}: {looked_for(file)}. Set {FOLDER_VARIABLE} to a folder with {file}, a "
-        "sparse matrix of scipy's with an array 'target' beside it."
+        "scipy sparse matrix with an additional array 'target'."
     )
 
 
@@ -73,8 +73,8 @@ def load_sparse(name: str, max_rows: int | None = None) -> SparseDataset:
     name : str
         One of `SPARSE`.
     max_rows : int, default=None
-        At most so many rows to train on, and at most so many to test on, drawn at random but in
-        their order. All columns stay.
+        Maximum number of training rows and of test rows, drawn at random and kept in order. All
+        columns are kept.
     """
     X, y, in_test = _read(name)
     if in_test is None:

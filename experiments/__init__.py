@@ -1,4 +1,5 @@
-"""The tables and figures of the paper, and ours, each with the control that it needs.
+"""The paper's tables and figures, and experiments of our own, with controls.
 
-One module for each; ``python -m experiments`` runs them and writes ``docs/results.md``.
+``harness`` holds what all experiments share, ``paper`` and ``ours`` the experiments themselves.
+``python -m experiments`` runs them and writes ``docs/results.md`` and the pages that it lists.
 """

@@ -11,36 +11,36 @@ from pathlib import Path
 from rich.console import Console
 
 from datasets import FOLDER_VARIABLE, ROOT
-from experiments.catalogue import EXPERIMENTS
-from experiments.experiment import SCALES, Experiment
-from experiments.running import run
-from experiments.showing import write_page
+from experiments.harness.catalogue import EXPERIMENTS
+from experiments.harness.experiment import SCALES, Experiment
+from experiments.harness.pages import write_pages
+from experiments.harness.running import run
 
 RESULTS = ROOT / "experiments" / "results"
-PAGE = ROOT / "docs" / "results.md"
+INDEX = ROOT / "docs" / "results.md"
 
 
 def parser() -> argparse.ArgumentParser:
     """Arguments of the command line."""
     result = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     commands = result.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="show what can be run")
-    running = commands.add_parser("run", help="measure, and write JSON, Markdown and PNG")
+    commands.add_parser("list", help="list the experiments")
+    running = commands.add_parser("run", help="measure, and save the results as JSON")
     running.add_argument("names", nargs="*", metavar="NAME", help="default: all")
     running.add_argument("--data", type=Path, metavar="DIR", help="folder with the data sets")
-    running.add_argument("--again", action="store_true", help="measure also what is there already")
-    reporting = commands.add_parser("report", help="write one page with all of them")
+    running.add_argument("--again", action="store_true", help="repeat measurements that exist")
+    reporting = commands.add_parser("report", help="write a page for each experiment")
     for each, default in ((running, "quick"), (reporting, "full")):
         each.add_argument("--scale", choices=SCALES, default=default, help=f"default: {default}")
         each.add_argument("--output", type=Path, metavar="DIR", help="folder of the results")
     reporting.add_argument(
-        "--page", type=Path, help="default: docs/results.md, or beside the results if quick"
+        "--page", type=Path, help="index of the pages; default: docs/results.md, quick: --output"
     )
     return result
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the arguments say; returns the exit code."""
+    """Run the command; returns the exit code."""
     args = parser().parse_args(argv)
     console = Console(stderr=True)
     if args.command == "list":
@@ -49,13 +49,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     folder = args.output or RESULTS / args.scale
     if args.command == "report":
-        page = args.page or (PAGE if args.scale == "full" else folder / "results.md")
-        write_page(list(EXPERIMENTS.values()), args.scale, folder, page)
-        console.print(f"wrote {page}")
+        index = args.page or (INDEX if args.scale == "full" else folder / "results.md")
+        write_pages(list(EXPERIMENTS.values()), args.scale, folder, index)
+        console.print(f"wrote {index}")
         return 0
     unknown = [name for name in args.names if name not in EXPERIMENTS]
     if unknown:
-        console.print(f"error: {unknown[0]!r} is none of {', '.join(EXPERIMENTS)}")
+        console.print(f"error: {unknown[0]!r} is not one of {', '.join(EXPERIMENTS)}")
         return 2
     if args.data is not None:
         if not args.data.is_dir():

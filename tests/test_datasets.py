@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class _OpenMLSite:
-    """Stands in for `fetch_openml`: a frame whose last column is the target."""
+    """Replaces `fetch_openml`: a frame whose last column is the target."""
 
     def __init__(self, frame: Any) -> None:
         self.frame, self.asked = frame, []
@@ -123,9 +123,9 @@ def test_a_wrong_folder_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_unknown_names(folder: Path) -> None:
-    with pytest.raises(ValueError, match="'iris' is none of adult"):
+    with pytest.raises(ValueError, match="'iris' is not one of adult"):
         datasets.load("iris")
-    with pytest.raises(ValueError, match="'iris' is none of the paper's: adult"):
+    with pytest.raises(ValueError, match="'iris' is not one of the paper's: adult"):
         paper.load("iris")
 
 

@@ -1,5 +1,4 @@
-"""Tables that are mostly zeros, with very many columns: fits, updates, a stream, one-hot codes.
+"""Sparse data with very many columns: fits, updates, a stream and one-hot columns.
 
-Each module is one part of ``python -m benchmarks sparse``: what it measures, the table that it
-prints, and the goals that its figures are held against.
+Each module is one part of ``python -m benchmarks sparse``, with its measurement, table and goals.
 """

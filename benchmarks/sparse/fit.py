@@ -1,4 +1,4 @@
-"""Fits of sparse tables: seconds, test loss, and the memory of the whole process."""
+"""Fits of sparse data: seconds, test loss and memory of the process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from benchmarks.sparse.part import sparse_part
 from benchmarks.updates.part import Plan
 from benchmarks.updates.timing import quietness
 
-WIDEST = "news20_ngrams"  # 1.66 million columns: allowed a little more time
+WIDEST = "news20_ngrams"  # 1.66 million columns: a higher limit
 USUAL = ("reuters21578", "spam_stream")
-SHOWN = "rcv1_sample"  # of 1,000 rows: no goal
+SHOWN = "rcv1_sample"  # 1,000 rows: no goal
 DATA = (WIDEST, *USUAL, SHOWN)
 
 LIMIT_OF_WIDEST, LIMIT = 1.5, 1.2
@@ -24,7 +24,7 @@ LIMIT_OF_MEMORY = 6e9
 
 
 def measure(name: str, plan: Plan) -> list[Record]:
-    """Fit and predict in turns, then fit once more in a process for each library."""
+    """Fit and predict in turns, then fit once more in a separate process per library."""
     data = datasets.load_sparse(name)
     libraries = [LIBRARIES[OURS], *plan.peers]
     records = measure_fits(data, libraries, plan.settings, plan.repeats, plan.say)
@@ -34,7 +34,7 @@ def measure(name: str, plan: Plan) -> list[Record]:
     if memory.available():
         peaks = memory.measure_peaks(data, libraries, plan.settings, plan.say)
         for record, peak in zip(records, peaks, strict=True):
-            # Those of the turns count for the seconds: there the machine is as quiet for both.
+            # Seconds are those of the turns, in which the machine is equally busy for both.
             found = {what: v for what, v in peak.samples.items() if what != "fit_seconds"}
             record.samples.update(found)
             record.failure = record.failure or peak.failure
@@ -42,12 +42,12 @@ def measure(name: str, plan: Plan) -> list[Record]:
 
 
 def tables(run: Run) -> str:
-    """Seconds and losses, then memory; a cell is our ratio to LightGBM's and ours itself."""
+    """Seconds, losses and memory; a cell is our ratio to LightGBM's and our figure."""
     head = [
         "data set",
         "rows",
         "columns",
-        "stored a row",
+        "stored per row",
         *("fit", "LightGBM's"),
         *("predict", "LightGBM's"),
         *("test log loss", "LightGBM's"),
@@ -55,7 +55,7 @@ def tables(run: Run) -> str:
     ]
     rows = [_row(run, name) for name in run.data_names()]
     text = (
-        "Our figure to LightGBM's, and ours itself. Fits and predictions are the best of "
+        "Our figure relative to LightGBM's, and our figure. Fits and predictions are the best of "
         f"{run.repeats}, in turns.\n\n{table(head, rows)}\n\n{quietness(run)}"
     )
     peaks = [_memory_row(run, name) for name in run.data_names()]
@@ -63,16 +63,16 @@ def tables(run: Run) -> str:
         return text
     head = [
         "data set",
-        "fit, whole process",
-        "fit and a row removed",
-        "LightGBM's fit",
-        "fit above the input",
-        "LightGBM's",
+        "process, fit",
+        "process, fit and a row removed",
+        "process, LightGBM's fit",
+        "fit in addition to the input",
+        "LightGBM's fit in addition to the input",
     ]
     return (
-        f"{text}\n\nPeak memory, in a process for each fit, with the state that updates need. The "
-        "sums of candidates that an update looks at are counted when it comes to them, so a row is "
-        f"removed too.\n\n{table(head, peaks)}"
+        f"{text}\n\nPeak memory in a separate process per fit, including the state that updates "
+        "need. Histograms are computed when an update needs them, so the peak is also given after "
+        f"a row was removed.\n\n{table(head, peaks)}"
     )
 
 
@@ -115,13 +115,13 @@ def goals(run: Run | None) -> list[Goal]:
     whole = run.best(WIDEST, OURS, "updated_bytes") if run is not None else None
     return [
         Goal(
-            f"sparse: fit time to LightGBM's, {WIDEST}",
+            f"sparse: fit time relative to LightGBM's, {WIDEST}",
             LIMIT_OF_WIDEST,
             {WIDEST: _ratio(run, WIDEST, "fit_seconds")},
             times,
         ),
         Goal(
-            "sparse: fit time to LightGBM's",
+            "sparse: fit time relative to LightGBM's",
             LIMIT,
             {name: _ratio(run, name, "fit_seconds") for name in USUAL},
             times,

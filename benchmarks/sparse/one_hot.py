@@ -1,4 +1,4 @@
-"""Categories as one-hot columns of a sparse table, beside the same rows with their categories."""
+"""Categories as one-hot columns of a sparse table, compared with categorical features."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from datasets import CODED
 CATEGORIES, ONE_HOT = "categories", "one-hot"
 FORMS = (CATEGORIES, ONE_HOT)
 FITS = 3  # of each form at most: the larger set has three million rows
-JUDGED = 50_000  # rows trained on whose loss is compared
+COMPARED = 50_000  # training rows whose loss is compared
 LIMIT = 1.3
 
 
@@ -33,23 +33,23 @@ def measure(name: str, plan: Plan) -> list[Record]:
         form: Record(name, OURS, case={"form": form, "rows": X.shape[0], "columns": X.shape[1]})
         for form, X in forms.items()
     }
-    judged = np.random.default_rng(0).permutation(len(data.y))[:JUDGED]
-    samples = {CATEGORIES: data.frame.iloc[judged], ONE_HOT: data.one_hot[judged]}
+    compared = np.random.default_rng(0).permutation(len(data.y))[:COMPARED]
+    samples = {CATEGORIES: data.frame.iloc[compared], ONE_HOT: data.one_hot[compared]}
     warm_up(LIBRARIES[OURS], "classification", plan.settings)
     for _ in range(min(FITS, plan.repeats)):
         for form, record in records.items():
             model = new_model(plan)
             gc.collect()
             record.add("fit_seconds", timed(model.fit, forms[form], data.y)[0])
-            loss = log_loss(model.predict_proba(samples[form]), data.y[judged])
+            loss = log_loss(model.predict_proba(samples[form]), data.y[compared])
             record.samples["log_loss"] = [loss]  # every turn gives the same model
             plan.say(f"{name}  as {form}  fit {record.samples['fit_seconds'][-1]:.3f} s")
-            del model  # the next fit is not to find it in its way
+            del model  # frees its memory before the next fit
     return list(records.values())
 
 
 def tables(run: Run) -> str:
-    """One row a data set."""
+    """One row per data set."""
     rows = []
     for name in run.data_names():
         found = [run.find(name, OURS, form=form) for form in FORMS]
@@ -81,10 +81,10 @@ def tables(run: Run) -> str:
         "one-hot",
     ]
     return (
-        "All rows in both forms: a data frame with categories, and a CSR table in which each "
-        f"category is a column. Best of {min(FITS, run.repeats)}, in turns. The loss is that of "
-        f"up to {JUDGED:,} of the rows trained on; it would be the same with `split_sample=1`, "
-        "since which boundaries of a number are candidates depends on the place of its column."
+        "All rows in both forms: a data frame with categories, and a CSR table with one column per "
+        f"category. Best of {min(FITS, run.repeats)}, in turns. The loss is that of up to "
+        f"{COMPARED:,} training rows. It would be the same with `split_sample=1`; otherwise the "
+        "candidates of a numerical feature depend on the position of its column."
         f"\n\n{table(head, rows)}"
     )
 
@@ -97,9 +97,11 @@ def _ratio(run: Run | None, name: str) -> float | None:
 
 
 def goals(run: Run | None) -> list[Goal]:
-    """Time of one form to that of the other."""
+    """Fit time of one form relative to the other."""
     values = {name: _ratio(run, name) for name in CODED}
-    return [Goal("sparse: fit of one-hot columns to that of categories", LIMIT, values, times)]
+    return [
+        Goal("sparse: fit time of one-hot columns relative to categories", LIMIT, values, times)
+    ]
 
 
 PART = sparse_part("one-hot", CODED, ("adult",), measure, tables, goals, peers=())

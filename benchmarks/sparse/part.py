@@ -1,4 +1,4 @@
-"""What the parts of a measurement of sparse tables have in common."""
+"""What the parts of the sparse benchmark have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All parts, by the names that the command line and the stored runs know them by."""
+"""All parts, by their names on the command line and in stored runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A window over a stream of mails: updates beside LightGBM trained anew at every step."""
+"""A sliding window over emails: updates compared with LightGBM retrained at every step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIMIT_OF_TIME = 4.0
 
 
 class Excess(NamedTuple):
-    """By how much an error lies above that of the retrains, where it does so most."""
+    """Largest difference of an error from that of the retrains, and its step."""
 
     value: float
     step: int  # from 1
@@ -38,7 +38,7 @@ class Excess(NamedTuple):
 
 
 def measure(name: str, plan: Plan) -> list[Record]:
-    """Let the learners follow the stream side by side, step by step."""
+    """Run all learners on the stream, step by step."""
     X, y = datasets.load_sparse_in_order(name)
     window = QUICK_WINDOW if plan.quick else WINDOW
     firsts = range(window, len(y) - STEP + 1, STEP)[: QUICK_STEPS if plan.quick else None]
@@ -53,7 +53,7 @@ def measure(name: str, plan: Plan) -> list[Record]:
 
 
 def running(errors: list[float]) -> NDArray[np.float64]:
-    """Error over all rows predicted up to each step; every step has as many.
+    """Error over all rows predicted up to each step; all steps have the same size.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def running(errors: list[float]) -> NDArray[np.float64]:
 
 
 def largest_excess(ours: Record | None, theirs: Record | None, *, so_far: bool) -> Excess | None:
-    """Where ours is furthest above theirs, in the error up to a step or in that of the step."""
+    """Largest difference from theirs, of the error up to a step or of a single step."""
     if ours is None or theirs is None or not ours.samples or not theirs.samples:
         return None
     a, b = ours.samples["error"], theirs.samples["error"]
@@ -74,10 +74,10 @@ def largest_excess(ours: Record | None, theirs: Record | None, *, so_far: bool) 
 
 
 def faster(ours: Record | None, theirs: Record | None) -> float | None:
-    """Their seconds over ours, all steps together.
+    """Their seconds relative to ours, over all steps.
 
-    Single steps of theirs that a busy machine made slow must not speak for us: where all steps at
-    their median would take less, that counts.
+    Single steps of theirs that a busy machine made slow must not count in our favour, so their
+    total is at most the number of steps times their median.
     """
     a, b = seconds_of_steps(ours), seconds_of_steps(theirs)
     return min(sum(b), len(b) * median(b)) / sum(a) if a and b else None
@@ -90,10 +90,10 @@ def tables(run: Run) -> str:
     head = [
         "learner",
         "error",
-        "error up to a step above LightGBM's, at most",
-        "error of a single step above LightGBM's, at most",
+        "error up to a step minus LightGBM's, at most",
+        "error of a single step minus LightGBM's, at most",
         "learning",
-        "LightGBM's to it",
+        "speed-up over LightGBM",
         "median step",
         "predicting",
         "refits",
@@ -103,12 +103,12 @@ def tables(run: Run) -> str:
         return text
     case = records[0].case
     return (
-        f"{DATA} in its order: {case['steps']} steps, at each of which {case['step']} rows are "
-        f"predicted, then learned, and the {case['step']} oldest of a window of "
-        f"{float(case['window']):,.0f} are let go; LightGBM is trained anew on the window. The "
-        "error up to a step is that of all rows predicted until then. Seconds are those after the "
-        "first window. Refits: at how many steps ours found that training all again was "
-        f"cheaper.\n\n{text}"
+        f"{DATA} in its order, in {case['steps']} steps. At each step, {case['step']} rows are "
+        f"predicted and then added, and the {case['step']} oldest of a window of "
+        f"{float(case['window']):,.0f} are removed; LightGBM is retrained on the window. The error "
+        "up to a step is that of all rows predicted by then. Seconds exclude the first window. "
+        "Refits: the number of steps at which a refit was cheaper than an update.\n\n"
+        f"{text}"
     )
 
 
@@ -132,7 +132,7 @@ def _row(record: Record, theirs: Record | None) -> list[str]:
 
 
 def goals(run: Run | None) -> list[Goal]:
-    """Beside a retrain at each step; a quick run of a smaller window is not held against them."""
+    """Compared with a retrain at each step; quick runs, with a smaller window, do not count."""
     result = []
     for words, by_default in (("", True), (f" (tolerance {TOLERANT:g})", False)):
         ours, theirs = _found(run, by_default=by_default)
@@ -140,13 +140,13 @@ def goals(run: Run | None) -> list[Goal]:
         above = None if excess is None else excess.value
         result += [
             Goal(
-                f"sparse stream{words}: error up to any step above LightGBM's retrains",
+                f"sparse stream{words}: error up to any step minus LightGBM's",
                 LIMIT_OF_ERROR,
                 {DATA: above},
                 points,
             ),
             Goal(
-                f"sparse stream{words}: times faster than LightGBM's retrains",
+                f"sparse stream{words}: speed-up over LightGBM's retrains",
                 LIMIT_OF_TIME,
                 {DATA: faster(ours, theirs)},
                 fold,

@@ -1,5 +1,4 @@
-"""What updates cost beside training again, and what they leave behind.
+"""What updates cost compared with retraining, and how much they forget.
 
-Each module is one part of ``python -m benchmarks updates``: what it measures, the table that it
-prints, and the goals that its figures are held against.
+Each module is one part of ``python -m benchmarks updates``, with its measurement, table and goals.
 """

@@ -1,4 +1,4 @@
-"""Classes that arrive one at a time: the model must end as accurate as one fitted on all."""
+"""Classes are added one at a time: is the model as accurate as one fitted to all?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from benchmarks.updates.timing import new_model, timed
 from datasets import Dataset
 
 DATA = ("optdigits", "pendigits", "letter")
-ORDERS, QUICK_ORDERS = 3, 1  # in which the classes arrive: as numbered, then at random
+ORDERS, QUICK_ORDERS = 3, 1  # orders of the classes: numerical, then random
 LIMIT = 0.003
 
 
@@ -54,7 +54,7 @@ def _grow(data: Dataset, arrival: NDArray[Any], plan: Plan, record: Record) -> A
 
 @dataclass(frozen=True)
 class Step:
-    """A class has come: which are known now, and what it took."""
+    """The addition of a class: the classes known then, and its cost."""
 
     known: NDArray[Any]
     seconds: float
@@ -64,7 +64,7 @@ class Step:
 def grow(model: Any, data: Dataset, arrival: NDArray[Any]) -> Iterator[Step]:
     """Fit a model on the first two classes, then add the rows of one further class at a time.
 
-    The model is the caller's, who may look at it after each step.
+    The caller may use the model after each step.
     """
     first = np.isin(data.y_train, arrival[:2])
     seconds, _ = timed(model.fit, data.X_train[first], data.y_train[first])
@@ -80,7 +80,7 @@ def _error(model: Any, data: Dataset) -> float:
 
 
 def tables(run: Run) -> str:
-    """Test error of the model that grew and of the one fitted on all."""
+    """Test error of the updated model and of one fitted to all classes."""
     rows = []
     for record in run.records:
         if record.failure:
@@ -102,17 +102,17 @@ def tables(run: Run) -> str:
     head = [
         "data set",
         "classes",
-        "error, fitted on all",
+        "error, fitted to all",
         "error, classes one at a time",
-        "above, on average",
-        "fit on all",
+        "mean difference",
+        "fit to all",
         "all additions",
-        "refits among them",
+        "additions that were refits",
     ]
     return (
-        "The model starts with two classes, and the rows of each further one are added; the first "
-        "figure is for the classes in their order, the others for random orders.\n\n"
-        + table(head, rows)
+        "The model starts with two classes, and the rows of one further class are added at a time. "
+        "The first figure is for the numerical order of the classes, the others for random "
+        "orders.\n\n" + table(head, rows)
     )
 
 
@@ -127,7 +127,7 @@ def _above(run: Run | None, name: str) -> float | None:
 def goals(run: Run | None) -> list[Goal]:
     """Mean over the orders."""
     values = {name: _above(run, name) for name in DATA}
-    return [Goal("classes one at a time: error above a fit on all", LIMIT, values, points)]
+    return [Goal("classes one at a time: error minus that of a fit to all", LIMIT, values, points)]
 
 
 PART = Part("classes", DATA, ("optdigits",), measure, tables, goals)

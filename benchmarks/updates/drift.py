@@ -1,4 +1,4 @@
-"""Hundreds of updates in a row: neither the loss nor the state may drift away."""
+"""Hundreds of updates: neither the loss nor the size of the state may drift."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from datasets import Dataset
 
 DATA = "adult"
 UPDATES, QUICK_UPDATES = 200, 10
-SHARE = 0.001  # of the rows held at the start, at each update
-HELD_BACK = 0.2  # of the rows, at the start, so that there are some to add
+SHARE = 0.001  # fraction of the initial rows that each update changes
+HELD_BACK = 0.2  # fraction of the rows that is not used at the start
 WALKS, QUICK_WALKS = 3, 1
 LIMIT = 0.01
 
 
 def measure(name: str, plan: Plan) -> list[Record]:
-    """Add and remove rows at random, then fit on the rows held in the end."""
+    """Add and remove rows at random, then fit to the rows held at the end."""
     data = datasets.load(name)
     record = Record(name, OURS)
     record.case["updates"] = n_updates = QUICK_UPDATES if plan.quick else UPDATES
@@ -77,7 +77,7 @@ def _loss(model: Any, data: Dataset) -> float:
 
 
 def tables(run: Run) -> str:
-    """One row a walk, so that one sees how far chance goes."""
+    """One row per random walk, which shows the variation."""
     rows = []
     for record in run.records:
         if record.failure:
@@ -103,26 +103,26 @@ def tables(run: Run) -> str:
     head = [
         "data set",
         "test log loss, updated",
-        "of a fit on the same rows",
-        "of the model not touched",
-        "bytes a row, after",
+        "of a fit to the same rows",
+        "of the untouched model",
+        "bytes per row, after",
         "before",
         "refits",
     ]
     return (
-        f"{updates} updates of 0.1% of the rows, half of them additions, half removals, in random "
-        "order; then a fit on the rows held in the end. Bytes are those of the pickled model.\n\n"
-        + table(head, rows)
+        f"{updates} updates with 0.1% of the rows, half of them additions and half removals, in "
+        "random order; then a fit to the rows held at the end. Bytes are those of the pickled "
+        "model.\n\n" + table(head, rows)
     )
 
 
 def goals(run: Run | None) -> list[Goal]:
-    """Means over the walks; a smaller loss than that of the fit, or a smaller state, is no harm."""
+    """Means over the walks; a smaller loss or state is acceptable."""
     loss = {DATA: _growth(run, "loss_fitted", "loss_updated")}
     state = {DATA: _growth(run, "bytes_per_row_before", "bytes_per_row_after")}
     return [
-        Goal(f"{UPDATES} updates of 0.1%: log loss above a fit's", LIMIT, loss, percent),
-        Goal(f"{UPDATES} updates of 0.1%: growth of the state a row", LIMIT, state, percent),
+        Goal(f"{UPDATES} updates of 0.1%: log loss relative to a fit", LIMIT, loss, percent),
+        Goal(f"{UPDATES} updates of 0.1%: growth of the state per row", LIMIT, state, percent),
     ]
 
 

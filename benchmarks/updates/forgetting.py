@@ -1,7 +1,7 @@
-"""How much of what a full retrain would change in the loss of some rows an update changes.
+"""The change in the loss of some rows by an update, relative to the change by a refit.
 
-For rows removed this is forgetting, for rows added it is learning: 0 is what doing nothing comes
-to, 1 is as if the model had been trained without them, or with them.
+For removed rows this is forgetting, for added rows learning. It is 0 for the untouched model and 1
+for a refit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from graftboost.audit.ratio import Ratio, ratio_of_sums
 
 
 def pooled(record: Record | None) -> Ratio:
-    """Ratio of what the update and what the refit changed, over all draws, with its interval.
+    """Change by the update relative to the change by the refit, over all draws, with interval.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Learners that follow a stream: each row is predicted before it is learned."""
+"""Learners that follow a stream, in which each row is predicted before it is added."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from benchmarks.updates.timing import Retrains, new_model, timed
 from datasets import Table, Target, Task
 
 # In a stream all rows leave in the end, so nothing has to be forgotten at once, and a model that
-# changes its structure less follows the drift better.
+# regrows fewer nodes follows the drift better.
 TOLERANT = 1000.0
 
 
 class River(Library):
-    """Its adaptive random forest learns row by row and decides itself what to forget."""
+    """Its adaptive random forest learns row by row and has no window."""
 
     name = title = module = distribution = "river"
 
     def model(self, task: Task, settings: Settings) -> Any:
-        from river import forest  # beside `river` itself, which does not load it
+        from river import forest  # `import river` does not load it
 
         kind = forest.ARFClassifier if task == "classification" else forest.ARFRegressor
         return kind(seed=0)
@@ -37,9 +37,9 @@ RIVER = River()
 
 
 class Learner(ABC):
-    """Something that learns the first window and then follows the stream.
+    """A model that is fitted to the first window and then follows the stream.
 
-    Its ``record`` has what is noted at each step.
+    ``record`` holds the measurements of each step.
     """
 
     record: Record
@@ -50,15 +50,15 @@ class Learner(ABC):
 
     @abstractmethod
     def predict(self, X: Table) -> Target:
-        """Classes or targets of rows that were not learned yet."""
+        """Predicted classes or targets of new rows."""
 
     @abstractmethod
     def follow(self, first: int, last: int) -> None:
-        """Learn the rows from ``first`` to ``last`` and let as many of the oldest go."""
+        """Add the rows from ``first`` to ``last`` and remove as many of the oldest."""
 
 
 class Updated(Learner):
-    """Ours, updated in place: the ids of the rows are their places in the stream."""
+    """graftboost, updated in place; row ids are positions in the stream."""
 
     def __init__(
         self, data: str, plan: Plan, task: Task = "classification", tolerance: float | None = None
@@ -83,7 +83,7 @@ class Updated(Learner):
 
 
 class Untouched(Updated):
-    """Ours, left as it was after the first window: what doing nothing comes to."""
+    """The control: graftboost after the first window, without updates."""
 
     def __init__(self, data: str, plan: Plan, task: Task = "classification") -> None:
         super().__init__(data, plan, task)
@@ -94,10 +94,7 @@ class Untouched(Updated):
 
 
 class Retrained(Learner):
-    """The yardstick, or another library, trained again from the whole window.
-
-    That happens at each step, or at every so many.
-    """
+    """The yardstick, or another library, retrained on the window every few steps."""
 
     def __init__(
         self,
@@ -130,15 +127,15 @@ class Retrained(Learner):
 
 
 class RowByRow(Learner):
-    """A forest of river's, which has no window."""
+    """A forest of river, which has no window."""
 
     def __init__(self, data: str, plan: Plan, task: Task = "classification") -> None:
         self.record = Record(data, RIVER.name)
         self._model = RIVER.model(task, plan.settings)
 
     def start(self, X: NDArray[np.float32], y: Target, window: int) -> None:
-        # Its rows are dictionaries. Those to learn are made here, in the seconds of the first
-        # window, which tables leave out; those to predict are made when they come.
+        # Its rows are dictionaries. Those to learn are made here, in the time of the first window,
+        # which tables exclude; those to predict are made when they are needed.
         self._rows = [dict(enumerate(row)) for row in X.tolist()]
         self._y: list[Any] = y.tolist()
         self.follow(0, window)
@@ -153,15 +150,14 @@ class RowByRow(Learner):
 
 
 def start(learner: Learner, X: Table, y: Target, window: int) -> None:
-    """Let a learner learn the first window."""
+    """Fit a learner to the first window."""
     learner.record.add("learn_seconds", timed(learner.start, X, y, window)[0])
 
 
 def step(learners: Sequence[Learner], X: Table, y: Target, first: int, last: int) -> None:
-    """Let learners predict the rows from ``first`` to ``last``, and then learn them.
+    """Have learners predict the rows from ``first`` to ``last`` and then learn them.
 
-    Their records get the share of rows that were taken for another class, or the mean squared
-    error.
+    Their records get the share of misclassified rows, or the mean squared error.
     """
     new = slice(first, last)
     for learner in learners:

@@ -1,4 +1,4 @@
-"""One row out, one row in: milliseconds, and how many times faster than LightGBM trains again."""
+"""Remove and add one row: milliseconds, and the speed-up over LightGBM's retrain."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def measure(name: str, plan: Plan) -> list[Record]:
 
 
 def measure_rows(data: AnyDataset, n: int, plan: Plan) -> list[Record]:
-    """Remove a row, add a row, in turns, with a retrain of the yardstick every few rows.
+    """Remove a row and add a row, in turns, with a retrain of the yardstick every few rows.
 
-    The rows removed are drawn from those trained on, the rows added from those for the test.
+    Removed rows are drawn from the training rows, added rows from the test rows.
     """
     retrains = Retrains(data.name, plan)
     model = new_model(plan).fit(data.X_train, data.y_train)
@@ -38,7 +38,7 @@ def measure_rows(data: AnyDataset, n: int, plan: Plan) -> list[Record]:
     rng = np.random.default_rng(0)
     going = rng.choice(len(data.y_train), n + 1, replace=False)
     coming = rng.choice(len(data.y_test), n + 1, replace=False)
-    model.remove(going[n])  # the first of each does not count
+    model.remove(going[n])  # the first of each is excluded
     model.add(data.X_test[coming[n:]], data.y_test[coming[n:]])
     for turn in np.array_split(np.arange(n), plan.repeats):
         retrains.train(data.X_train, data.y_train)
@@ -51,14 +51,14 @@ def measure_rows(data: AnyDataset, n: int, plan: Plan) -> list[Record]:
             record.add("add_seconds", addition_seconds)
             record.add("refits", (removal.strategy, addition.strategy).count("refit"))
     plan.say(
-        f"{data.name}  one row out {1e3 * (record.median('remove_seconds') or 0):.2f} ms"
-        f"  in {1e3 * (record.median('add_seconds') or 0):.2f} ms"
+        f"{data.name}  one row removed {1e3 * (record.median('remove_seconds') or 0):.2f} ms"
+        f"  added {1e3 * (record.median('add_seconds') or 0):.2f} ms"
     )
     return [record, *retrains.records()]
 
 
 def tables(run: Run) -> str:
-    """Medians, and LightGBM's best retrain over them."""
+    """Medians, and LightGBM's best retrain relative to them."""
     rows = []
     for name in run.data_names():
         record = run.find(name, OURS)
@@ -77,20 +77,20 @@ def tables(run: Run) -> str:
         "rows",
         "trees",
         "LightGBM's retrain",
-        "one row out",
-        "one row in",
+        "removing one row",
+        "adding one row",
         "refits",
     ]
     return (
-        "How many times faster than LightGBM's retrain, its best over our median, and the median "
-        "itself. Refits: how many of the updates found that training again was cheaper.\n\n"
+        "Speed-up over LightGBM's retrain (its best time divided by our median), and our median. "
+        "Refits: the number of updates for which a refit was cheaper.\n\n"
         f"{table(head, rows)}\n\n{quietness(run)}"
     )
 
 
 def goals(run: Run | None) -> list[Goal]:
-    """Of removing and adding the slower one counts."""
-    what = "one row out or in, times faster than LightGBM's retrain"
+    """The slower of removing and adding counts."""
+    what = "removing or adding one row: speed-up over LightGBM's retrain"
     result = [Goal(what, WANTED_OF_SMALL, {n: slower(run, n) for n in SMALL}, fold, least=True)]
     for name, limit in WANTED.items():
         values = {name: slower(run, name)}
@@ -99,7 +99,7 @@ def goals(run: Run | None) -> list[Goal]:
 
 
 def slower(run: Run | None, name: str) -> float | None:
-    """How many times faster than a retrain, of removing and adding that which takes longer."""
+    """Speed-up over a retrain, of the slower of removing and adding."""
     if run is None:
         return None
     record = run.find(name, OURS)

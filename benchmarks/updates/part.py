@@ -1,4 +1,4 @@
-"""What every part of a measurement has, of updates or of sparse tables, and what it is given."""
+"""One part of a benchmark of updates or of sparse data, and the plan that it is given."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ class Plan:
     """How much is measured, and with what."""
 
     settings: Settings
-    peers: tuple[Library, ...]  # of those that the part compares with, the ones that are there
-    repeats: int  # runs of what does the same each time; the best of them counts
+    peers: tuple[Library, ...]  # libraries of the part that are installed
+    repeats: int  # of identical measurements, of which the best counts
     say: Callable[[str], None]
     quick: bool = False
-    tolerances: tuple[float, ...] = ()  # none: the default of the estimator
+    tolerances: tuple[float, ...] = ()  # empty: the default of the estimator
     draws: tuple[int, int] = (10, 3)  # of 0.1% and of 1% of the rows
 
     @property
     def yardstick(self) -> Library | None:
-        """LightGBM, to be trained again beside the updates; None if it is not there."""
+        """LightGBM, which is retrained between the updates; None if it is not installed."""
         return next((peer for peer in self.peers if peer.name == YARDSTICK), None)
 
 
 @dataclass(frozen=True)
 class Part:
-    """One kind of measurement, from the rows to the table."""
+    """One kind of measurement, from the data to the table."""
 
-    name: str  # as on the command line
+    name: str  # on the command line
     data: tuple[str, ...]
     quick_data: tuple[str, ...]
-    measure: Callable[[str, Plan], Iterable[Record]]  # on the data set of this name
+    measure: Callable[[str, Plan], Iterable[Record]]  # of the data set of this name
     tables: Callable[[Run], str]
     goals: Callable[[Run | None], list[Goal]]
-    peers: tuple[Library, ...] = ()  # that it compares with
-    command: str = "updates"  # that it is a part of
+    peers: tuple[Library, ...] = ()  # libraries to compare with
+    command: str = "updates"  # that the part belongs to
 
     @property
     def kind(self) -> str:
@@ -48,22 +48,22 @@ class Part:
         return f"{self.command}-{self.name}"
 
     def names(self, wanted: Iterable[str] | None, quick: bool) -> list[str]:
-        """Data sets to measure, out of those that are wanted."""
+        """Data sets to measure, among the given ones."""
         if wanted is None:
             return list(self.quick_data if quick else self.data)
         chosen = set(wanted)
         return [name for name in self.data if name in chosen]
 
     def records(self, name: str, plan: Plan) -> list[Record]:
-        """Measure one data set; if that raises, the record says why and the others go on."""
+        """Measure one data set; if that raises, the record states why."""
         try:
             return list(self.measure(name, plan))
-        except Exception as error:  # a peer may raise anything
+        except Exception as error:  # a library may raise anything
             failure = f"{type(error).__name__}: {error}"
             plan.say(f"{name}  {self.name}  failed: {failure}")
             return [Record(name, OURS, failure=failure)]
 
     def text(self, run: Run) -> str:
-        """Tables of a run, and what failed in it."""
+        """Tables and failures of a run."""
         failures = [f"{r.data} failed: {r.failure}." for r in run.records if r.failure]
         return "\n\n".join([self.tables(run), *failures])

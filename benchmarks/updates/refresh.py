@@ -1,4 +1,4 @@
-"""Leaf values brought up to date, beside a prediction and a refit of the same rows."""
+"""Refresh, compared with a prediction and a refit of the same rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIMIT = 2.0
 
 
 def measure(name: str, plan: Plan) -> Iterator[Record]:
-    """Refresh a model that has lost a row, then remove another, then refit."""
+    """Refresh a model after a removal, then remove another row, then refit."""
     data = datasets.load(name)
     model = new_model(plan).fit(data.X_train, data.y_train)
     record = Record(name, OURS, case={"rows": len(data.y_train)})
@@ -35,7 +35,7 @@ def measure(name: str, plan: Plan) -> Iterator[Record]:
 
 
 def tables(run: Run) -> str:
-    """One row a data set."""
+    """One row per data set."""
     rows = []
     for record in run.records:
         if record.failure:
@@ -56,21 +56,21 @@ def tables(run: Run) -> str:
     head = [
         "data set",
         "`refresh()`",
-        "to `predict_proba` of the rows held",
-        "the next removal",
-        "that to `refit()`",
+        "relative to `predict_proba` of the rows held",
+        "next removal",
+        "relative to `refit()`",
     ]
     return (
-        "The first update after a refresh counts the sums of all candidates again. Best of "
+        "The first update after a refresh recomputes all histograms. Best of "
         f"{run.repeats}.\n\n" + table(head, rows)
     )
 
 
 def goals(run: Run | None) -> list[Goal]:
-    """About the time of a prediction, which finds the same leaves but changes nothing."""
+    """Time relative to a prediction, which finds the same leaves."""
     return [
         Goal(
-            "refresh to a prediction for the rows held",
+            "refresh time relative to a prediction for the rows held",
             LIMIT,
             {name: _ratio(run.find(name, OURS)) if run is not None else None for name in DATA},
             times,

@@ -1,4 +1,4 @@
-"""One row out of few and out of many: what an update costs hardly depends on the rows held."""
+"""Remove one of few and one of many rows: the cost hardly depends on the rows held."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def measure(name: str, plan: Plan) -> list[Record]:
         models.append(new_model(plan).fit(X[drawn], y[drawn]))
         records.append(Record(name, OURS, case={"rows": len(drawn)}))
         going.append(rng.choice(len(drawn), n + 1, replace=False))
-        models[-1].remove(going[-1][n])  # the first does not count
+        models[-1].remove(going[-1][n])  # the first is excluded
     gc.collect()
     for i in range(n):
         for model, record, ids in zip(models, records, going, strict=True):
@@ -40,20 +40,20 @@ def measure(name: str, plan: Plan) -> list[Record]:
             record.add("remove_seconds", seconds)
     for record in records:
         milliseconds = 1e3 * (record.median("remove_seconds") or 0)
-        plan.say(f"{name}  one row of {record.case['rows']:,} out  {milliseconds:.2f} ms")
+        plan.say(f"{name}  one of {record.case['rows']:,} rows removed  {milliseconds:.2f} ms")
     return records
 
 
 def tables(run: Run) -> str:
-    """Median by rows held."""
+    """Median by number of rows."""
     rows = [
         [r.data, f"{r.case['rows']:,}", in_seconds(r.median("remove_seconds") or 0.0)]
         for r in run.records
         if not r.failure
     ]
     ratio = _ratio(run)
-    end = "" if ratio is None else f"\n\nMany rows to few: {times(ratio)}."
-    return f"{table(['data set', 'rows held', 'one row out, median'], rows)}{end}"
+    end = "" if ratio is None else f"\n\nRatio of many rows to few: {times(ratio)}."
+    return f"{table(['data set', 'rows held', 'removing one row, median'], rows)}{end}"
 
 
 def _ratio(run: Run | None) -> float | None:
@@ -64,9 +64,9 @@ def _ratio(run: Run | None) -> float | None:
 
 
 def goals(run: Run | None) -> list[Goal]:
-    """Large to small."""
+    """Time with many rows relative to few."""
     few, many = FEW_AND_MANY
-    what = f"one row out of {many:,} to one out of {few:,}"
+    what = f"removing one of {many:,} rows relative to one of {few:,}"
     quick = run is not None and [r.case.get("rows") for r in run.records] != [few, many]
     return [Goal(what, LIMIT, {DATA: None if quick else _ratio(run)}, times)]
 

@@ -1,4 +1,4 @@
-"""From a few rows to half of them: an update must never cost much more than a refit."""
+"""From a few rows to half of them: an update should never cost much more than a refit."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from datasets import Dataset
 DATA = ("adult", "higgs_sample", "credit_info", "pendigits", "optdigits")
 SHARES = (0.0001, 0.001, 0.01, 0.05, 0.10, 0.25, 0.50)
 QUICK_SHARES = (0.01, 0.10, 0.50)
-STRICT = ("adult", "higgs_sample")  # also under the rule that retrains most
+STRICT = ("adult", "higgs_sample")  # also under the rule that regrows most
 LIMIT = 1.15
 
 
 def measure(name: str, plan: Plan) -> Iterator[Record]:
-    """Change each share of a copy of the model, then refit that copy."""
+    """Update a copy of the model with each share of the rows, then refit it."""
     data = datasets.load(name)
     model = new_model(plan).fit(data.X_train, data.y_train)
     rules: list[dict[str, Any]] = [
@@ -68,7 +68,7 @@ def _ratio(record: Record) -> float | None:
 
 
 def tables(run: Run) -> str:
-    """One row a data set, way and rule, one column a share."""
+    """One row per data set, way and rule, one column per share."""
     shares = sorted({float(r.case["share"]) for r in run.records if not r.failure})
     lines: dict[tuple[str, str, str], dict[float, Record]] = {}
     for r in run.records:
@@ -81,9 +81,9 @@ def tables(run: Run) -> str:
     ]
     head = ["data set", "way", "rule and tolerance", *(f"{100 * share:g}%" for share in shares)]
     return (
-        "Seconds of `remove` or `add` over seconds of `refit()` on the rows then held, best of "
-        f'{run.repeats} each, and the seconds of the update; with "refit" where it found that '
-        "training all again was cheaper.\n\n" + table(head, rows)
+        "Seconds of `remove` or `add` relative to `refit()` on the same rows, the best of "
+        f'{run.repeats} each, and the seconds of the update. "refit" marks updates for which a '
+        "refit was cheaper.\n\n" + table(head, rows)
     )
 
 
@@ -96,10 +96,10 @@ def _cell(record: Record | None) -> str:
 
 
 def goals(run: Run | None) -> list[Goal]:
-    """The worst share of each data set counts, under each rule that was measured."""
+    """The worst share and rule of each data set counts."""
     return [
         Goal(
-            "rows out or in to a refit of those then held, 0.01% to 50%",
+            "removing or adding 0.01% to 50%: time relative to a refit",
             LIMIT,
             {name: _worst(run, name) for name in DATA},
             times,

@@ -1,4 +1,4 @@
-"""Models to update, the clock, and the yardstick that is trained again beside them."""
+"""Models to update, timing, and the yardstick that is retrained between updates."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Result = TypeVar("Result")
 
 
 def timed(call: Callable[..., Result], *arguments: Any) -> tuple[float, Result]:
-    """Seconds that a call takes, and what it returns."""
+    """Seconds that a call takes, and its result."""
     start = time.perf_counter()
     result = call(*arguments)
     return time.perf_counter() - start, result
 
 
 def new_model(plan: Plan, task: Task = "classification") -> Any:
-    """Our estimator, not fitted yet."""
+    """Our estimator, not fitted."""
     return LIBRARIES[OURS].model(task, plan.settings)
 
 
 def copy_of(model: Any, spare: int, **parameters: Any) -> Any:
-    """A copy of a fitted model whose first update is behind it.
+    """A copy of a fitted model after its first update.
 
-    The first update of a process or of a model may build what later ones find there. So the copy
-    has lost one row, ``spare``, which the update that is measured must leave alone.
+    The first update of a process or a model may build state that later updates use. The copy has
+    therefore removed one row, ``spare``, which measured updates must not use.
     """
     result = copy.deepcopy(model).set_params(**parameters)
     result.remove(spare)
@@ -42,14 +42,14 @@ def copy_of(model: Any, spare: int, **parameters: Any) -> Any:
 
 
 def rows_of(share: float, n_rows: int) -> int:
-    """How many rows a share of them is: at least one."""
+    """Number of rows of a share, at least one."""
     return max(1, round(share * n_rows))
 
 
 class Retrains:
-    """The yardstick, or another library, trained again from all rows between the updates.
+    """The yardstick, or another library, retrained between the updates.
 
-    When a shared machine slows down for a while, it then does so for both.
+    A slow moment of a shared machine then affects both.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Retrains:
             warm_up(self._library, task, plan.settings)
 
     def train(self, X: Table, y: Target) -> Any:
-        """Train once and note the seconds; returns the model, None without a yardstick."""
+        """Train once and record the seconds; returns the model, None without a yardstick."""
         if self._library is None:
             return None
         model = self._library.model(self._task, self._settings)
@@ -76,12 +76,12 @@ class Retrains:
         return model
 
     def records(self) -> list[Record]:
-        """What was noted, if there is a yardstick."""
+        """The record, if there is a yardstick."""
         return [] if self._library is None else [self.record]
 
 
 def times_faster(run: Run, record: Record | None, measure: str) -> float | None:
-    """Best retrain of the yardstick over the median of an update's seconds."""
+    """Speed-up: the yardstick's best retrain divided by the median of an update."""
     if record is None:
         return None
     retrain = run.best(record.data, YARDSTICK, "fit_seconds")
@@ -90,13 +90,13 @@ def times_faster(run: Run, record: Record | None, measure: str) -> float | None:
 
 
 def quietness(run: Run) -> str:
-    """How far the machine let the retrains alone: a median near the best means that it did."""
+    """Ratio of the median retrain to the best, which is near 1 on an idle machine."""
     spread = {
         record.data: median(seconds) / min(seconds)
         for record in run.records
         if len(seconds := record.samples.get("fit_seconds", [])) > 1 and record.library == YARDSTICK
     }
     if not spread:
-        return "LightGBM trained at most once: these figures are a first look, not a measurement."
+        return "LightGBM was trained at most once, so these figures are not reliable."
     worst = max(spread, key=spread.__getitem__)
-    return f"LightGBM's median retrain over its best: {spread[worst]:.2f} at worst ({worst})."
+    return f"Ratio of LightGBM's median retrain to its best: {spread[worst]:.2f} ({worst})."

@@ -1,4 +1,4 @@
-"""Tests of the benchmarks; a package of the same name would stand in their way."""
+"""Tests of the benchmarks; a package named `benchmarks` would hide them."""
 
 import pytest
 

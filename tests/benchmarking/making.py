@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +11,15 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.libraries import YARDSTICK, Library
-from benchmarks.results import Record, Run, new_run
+from benchmarks.report import as_markdown
+from benchmarks.results import Record, Run, load_runs, new_run
 from benchmarks.settings import Settings
 from benchmarks.updates.part import Part, Plan
 from datasets import Task
 
 
 class Prior(Library):
-    """Stands in for the yardstick: always answers with the shares of the classes."""
+    """Replaces the yardstick: always predicts the shares of the classes."""
 
     name = title = YARDSTICK
     module = distribution = "json"
@@ -44,21 +44,17 @@ def make_run(part: Part, *records: Record) -> Run:
 def publish_all(
     command: str, kinds: Collection[str], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> str:
-    """Measure all parts of a command, and write them into a page that has a place for each."""
-    output, page = folder / "out", folder / "page.md"
+    """Measure all parts of a command and write the pages; returns that of the command."""
+    output, index = folder / "out", folder / "performance.md"
     call = [command, "--quick", "--libraries", "graftboost", "--threads", "1"]
     assert main([*call, "--output", str(output)]) == 0
     printed = capsys.readouterr().out
-    for kind in kinds:
-        assert (output / f"{kind}.md").read_text().strip() in printed
-        stored = json.loads((output / f"{kind}.json").read_text())
-        assert {record["failure"] for record in stored["records"]} == {None}
-    names = ["goals", *kinds]
-    page.write_text(
-        "".join(f"<!-- benchmarks: {name} -->\nas it was\n<!-- end -->\n" for name in names)
-    )
-    assert main(["report", "--output", str(output), "--page", str(page)]) == 0
-    text = page.read_text()
-    assert "as it was" not in text
+    for kind, run in load_runs(output).items():
+        assert kind in kinds
+        assert as_markdown(run) in printed
+        assert {record.failure for record in run.records} == {None}
+    assert main(["report", "--output", str(output), "--page", str(index)]) == 0
+    text = (folder / "performance" / f"{command}.md").read_text()
+    assert "Not measured yet" not in text
     assert str(folder) not in text
     return text

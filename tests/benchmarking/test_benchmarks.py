@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 import datasets
+from benchmarks import __main__ as command_line
 from benchmarks import memory
 from benchmarks.__main__ import main
 from benchmarks.goals import geometric_mean, goals, summary
 from benchmarks.libraries import LIBRARIES, Library
 from benchmarks.measure import measure, scores
-from benchmarks.report import PageNotFoundError, as_markdown, update_page
+from benchmarks.pages import PAGES, write_pages
+from benchmarks.report import as_markdown
 from benchmarks.results import Record, Run, load_runs, new_run
 from benchmarks.settings import Settings
 from datasets import DataNotFoundError, Dataset, Task
@@ -24,15 +26,10 @@ from datasets import DataNotFoundError, Dataset, Task
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
-PAGE = "Head.\n" + "".join(
-    f"<!-- benchmarks: {name} -->\nold\n<!-- end -->\nTail of {name}.\n"
-    for name in ("goals", "fit-threads-2", "fit-threads-1", "memory", "import")
-)
-
 
 @pytest.fixture
 def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with tiny stand-ins of three data sets."""
+    """A folder with tiny substitutes for three data sets."""
     rng = np.random.default_rng(0)
     folder = tmp_path / "data"
     folder.mkdir()
@@ -100,7 +97,7 @@ def test_missing_file_is_named_before_anything_runs(
 def test_unknown_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["fit", "--data", "iris"])
-    assert "'iris' is none of adult" in capsys.readouterr().err
+    assert "'iris' is not one of adult" in capsys.readouterr().err
 
 
 def test_higgs_shaped_is_the_same_each_time() -> None:
@@ -201,9 +198,10 @@ def test_table_and_goals_say_what_was_measured() -> None:
     assert "python -m benchmarks fit" in text
     verdicts = {goal.what: goal.verdict() for goal in goals({run.name: run})}
     assert (
-        verdicts["fit time to LightGBM's, two threads"] == "no: 1.02 (letter), on 2 of 8 data sets"
+        verdicts["fit time relative to LightGBM's, two threads"]
+        == "no: 1.02 (letter), on 2 of 8 data sets"
     )
-    assert verdicts["fit time to LightGBM's, one thread"] == "not measured"
+    assert verdicts["fit time relative to LightGBM's, one thread"] == "not measured"
     assert verdicts["log loss above LightGBM's, on average"].startswith("yes: -24.0%")
     assert "+2.0% at worst (letter)" in summary(run)
 
@@ -218,19 +216,38 @@ def test_runs_survive_saving(tmp_path: Path) -> None:
     assert load_runs(tmp_path) == {"fit-threads-2": run}
 
 
-def test_page_without_markers_is_a_clear_error(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("Nothing here.")
-    with pytest.raises(PageNotFoundError, match="benchmarks: goals"):
-        update_page(page, {})
-    assert page.read_text() == "Nothing here."
+def test_pages_without_runs_have_all_goals_and_commands(tmp_path: Path) -> None:
+    write_pages(tmp_path / "performance.md", {})
+    index = (tmp_path / "performance.md").read_text()
+    assert all(f"| {goal.what} |" in index for goal in goals({}))
+    for page in PAGES:
+        assert f"- [{page.title}](performance/{page.name}.md)\n" in index
+        text = (tmp_path / "performance" / f"{page.name}.md").read_text()
+        for section in page.sections:
+            assert f"## {section.title}\n" in text
+            assert f"```bash\n{section.command}\n```" in text
+
+
+def test_pages_have_a_section_for_every_run() -> None:
+    names = {section.run for page in PAGES for section in page.sections}
+    assert set(load_runs(command_line.RESULTS)) == names
+
+
+def test_pages_in_the_documentation_open_with_an_answer() -> None:
+    runs = load_runs(command_line.RESULTS)
+    folder = command_line.INDEX.with_suffix("")
+    assert {path.name for path in folder.iterdir()} == {f"{page.name}.md" for page in PAGES}
+    for page in PAGES:
+        answer = page.answer(runs)
+        assert answer.endswith(".")
+        text = (folder / f"{page.name}.md").read_text()
+        assert text.startswith(f"# {page.title}\n\n{answer}\n\n")
 
 
 def test_the_whole_tool(
     data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    output, page = tmp_path / "out", tmp_path / "page.md"
-    page.write_text(PAGE)
+    output, index = tmp_path / "out", tmp_path / "performance.md"
     common = ["--libraries", "graftboost,sklearn", "--threads", "1", "--repeats", "1"]
     common += ["--output", str(output)]
     assert main(["fit", "--data", "adult,abalone", *common]) == 0
@@ -244,16 +261,13 @@ def test_the_whole_tool(
     assert [r["data"] for r in of_sklearn] == ["adult", "abalone"]
     assert {"fit_seconds", "predict_seconds", "error", "log_loss"} == set(of_sklearn[0]["samples"])
     assert {"fit_seconds", "predict_seconds", "squared_error"} == set(of_sklearn[1]["samples"])
-    assert (output / "fit-threads-1.md").read_text().strip() in printed
 
-    assert main(["report", "--output", str(output), "--page", str(page)]) == 0
-    text = page.read_text()
-    assert text.startswith("Head.\n")
-    assert text.count("old") == 1  # two threads: not measured, so its section stays
-    assert all(
-        f"Tail of {name}." in text for name in ("goals", "fit-threads-1", "memory", "import")
-    )
+    assert main(["report", "--output", str(output), "--page", str(index)]) == 0
+    assert "| goal | wanted | reached |" in index.read_text()
+    text = (tmp_path / "performance" / "fit.md").read_text()
+    assert "## Two threads\n\nNot measured yet." in text
     assert "python -m benchmarks fit --data adult,abalone" in text
+    assert as_markdown(load_runs(output)["fit-threads-1"]) in printed
     assert str(tmp_path) not in text
 
 

@@ -1,0 +1,1 @@
+"""What all experiments share: running them, storing what they measure, and writing pages."""

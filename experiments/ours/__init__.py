@@ -1,0 +1,1 @@
+"""Experiments of our own, which are not in the paper."""

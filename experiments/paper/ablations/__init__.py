@@ -1,0 +1,1 @@
+"""One parameter at a time: its effect on the cost and quality of updates."""

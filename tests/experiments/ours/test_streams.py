@@ -1,0 +1,111 @@
+"""Learners follow a stream row by row, step by step or not at all."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import datasets
+from benchmarks.libraries import LIBRARIES
+from benchmarks.settings import Settings
+from benchmarks.updates.learners import RIVER, Retrained
+from benchmarks.updates.part import Plan
+from experiments.harness.results import Done, Results
+from experiments.ours import streams
+from experiments.ours.streams import EXPERIMENT, LEARNERS, Stream, error_of, measure
+
+TINY = Settings(leaves=4, iterations=8, min_rows=5, threads=1)
+SMALL = {
+    name: Stream(name, streams.FULL[name].task, 200, 20, "", max_rows=300, settings=TINY)
+    for name in ("electricity", "bike_sharing")
+}
+
+
+def _made(name: str) -> tuple[Any, Any]:
+    """Rows whose target turns round after the first window."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3)).astype(np.float32)
+    turned = np.where(np.arange(400) < 150, 1, -1)
+    score = X[:, 0] * turned + rng.normal(scale=0.1, size=400)
+    return X, score if name == "bike_sharing" else (score > 0).astype(np.int64)
+
+
+@pytest.fixture(autouse=True)
+def made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets, "load_in_order", _made)
+    monkeypatch.setattr(streams, "QUICK", SMALL)
+
+
+def _results() -> Results:
+    results = Results("streams", "quick")
+    for case in EXPERIMENT.cases("quick"):
+        values = json.loads(json.dumps(case.measure(), allow_nan=False))
+        results.add(Done(dict(case.labels), values, 0.0))
+    return results
+
+
+def test_from_the_rows_to_the_page() -> None:
+    for library in (LIBRARIES["lightgbm"], RIVER):
+        pytest.importorskip(library.module)
+    results = _results()
+    for name in SMALL:
+        found = {who: results.find(data=name, learner=who) or {} for who in LEARNERS}
+        assert all(len(values["error"]) == 5 for values in found.values())
+        assert all(len(values["learn_seconds"]) == 6 for values in found.values())
+        untouched = error_of(found["untouched"])
+        assert error_of(found["updated"]) < untouched
+        assert error_of(found["lightgbm"]) < untouched
+    text = EXPERIMENT.tables(results)
+    assert text.count("river, adaptive random forest") == len(SMALL)
+    assert "a window of 200, 5 steps of 20" in text
+    assert "the untouched model" in EXPERIMENT.remark(results)
+    assert "faster than retraining LightGBM" in EXPERIMENT.answer(results)
+    assert len(EXPERIMENT.draw(results).axes) == len(SMALL)
+
+
+def test_a_learner_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> Any:
+        raise ImportError("not there")
+
+    monkeypatch.setattr(LIBRARIES["lightgbm"], "load", missing)
+    monkeypatch.setattr(RIVER, "load", missing)
+    results = _results()
+    assert results.skipped() == ["LightGBM", "river"]
+    assert EXPERIMENT.tables(results)
+    assert EXPERIMENT.remark(results)
+    assert EXPERIMENT.draw(results)
+
+
+def test_every_so_many_rows_are_taken() -> None:
+    X, y = _made("electricity")
+    thinned, targets = Stream("", "classification", 1, 1, "", every=3, max_rows=100).rows("made")
+    np.testing.assert_array_equal(thinned, X[:300:3])
+    np.testing.assert_array_equal(targets, y[:300:3])
+
+
+def test_retraining_now_and_then() -> None:
+    X, y = _made("electricity")
+    plan = Plan(TINY, (), 1, lambda line: None)
+    learner = Retrained("made", plan, library=LIBRARIES["graftboost"], every=2)
+    learner.start(X, y, 100)
+    first = learner.predict(X)
+    learner.follow(100, 200)
+    np.testing.assert_array_equal(learner.predict(X), first)
+    learner.follow(200, 300)
+    fresh = LIBRARIES["graftboost"].model("classification", TINY).fit(X[200:300], y[200:300])
+    np.testing.assert_array_equal(learner.predict(X), fresh.predict(X))
+    assert len(learner.record.samples["fit_seconds"]) == 2
+
+
+def test_the_error_of_a_regression_is_a_root() -> None:
+    assert error_of({"task": "regression", "error": [4.0, 14.0]}) == 3.0
+    assert error_of({"task": "classification", "error": [0.1, 0.3]}) == pytest.approx(0.2)
+
+
+def test_an_untouched_model_learns_nothing() -> None:
+    values = measure("electricity", "untouched", SMALL["electricity"])
+    assert values["refits"] is None
+    assert sum(values["learn_seconds"][1:]) < values["learn_seconds"][0] + 1

@@ -1,0 +1,104 @@
+"""Batches come and go, and the rows held are those that should be."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.libraries import LIBRARIES
+from benchmarks.settings import Settings
+from datasets import Dataset, paper
+from experiments.harness.results import Done, Results
+from experiments.paper import batches
+from experiments.paper.batches import (
+    EXPERIMENT,
+    PEERS,
+    RETRAINED_OURS,
+    UPDATED,
+    WAYS,
+    Plan,
+    measure,
+)
+
+TINY = Plan(settings=Settings(leaves=4, iterations=5, min_rows=2, threads=1))
+
+
+def _made(name: str, split: int = 0, max_rows: int | None = None) -> Dataset:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 4)).astype(np.float32)
+    y = (X[:, 0] + rng.normal(scale=0.3, size=500) > 0).astype(np.int64)
+    return Dataset(name, "classification", X[:400], y[:400], X[400:], y[400:])
+
+
+@pytest.fixture(autouse=True)
+def made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches.paper, "load", _made)
+    monkeypatch.setattr(batches, "QUICK", {"adult": TINY})
+
+
+def _results() -> Results:
+    results = Results("batches", "quick")
+    for case in EXPERIMENT.cases("quick"):
+        values = json.loads(json.dumps(case.measure(), allow_nan=False))
+        results.add(Done(dict(case.labels), values, 0.0))
+    return results
+
+
+def _missing() -> Any:
+    raise ImportError("not there")
+
+
+def test_from_the_rows_to_the_page() -> None:
+    results = _results()
+    n_steps = 2 * batches.BATCHES - 1
+    for who in UPDATED:
+        values = results.find(data="adult", contender=who) or {}
+        for way in WAYS:
+            assert len(values[way]["accuracy"]) == n_steps
+            assert len(values[way]["seconds"]) == len(values[way]["refitted"]) == n_steps - 1
+            assert min(values[way]["accuracy"]) > 0.6
+    # All that comes first is a plain training, and so is what is trained at each size.
+    retrained = results.find(data="adult", contender=RETRAINED_OURS) or {}
+    updated = results.find(data="adult", contender="graftboost") or {}
+    assert updated["up"]["accuracy"][0] == retrained["accuracy"][0]
+    assert updated["down"]["accuracy"][0] == retrained["accuracy"][-1]
+    # Twice as many rows as there were are more than a quarter.
+    assert updated["up"]["refitted"][0]
+
+    text = EXPERIMENT.tables(results)
+    assert text.count("| Adult |") == len(UPDATED) * len(WAYS)
+    assert f"of {2 * (n_steps - 1)} steps" in EXPERIMENT.remark(results)
+    figure = EXPERIMENT.draw(results)
+    assert len(figure.axes) == len(WAYS)
+
+
+def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for peer in PEERS:
+        monkeypatch.setattr(LIBRARIES[peer], "load", _missing)
+    results = _results()
+    assert results.skipped() == [LIBRARIES[peer].title for peer in PEERS]
+    assert EXPERIMENT.tables(results)
+    assert EXPERIMENT.remark(results)
+    assert EXPERIMENT.draw(results)
+
+
+def test_all_batches_are_held_at_the_turn_and_one_at_the_end() -> None:
+    held = []
+
+    class Counting(batches.Ours):
+        def predict(self, X: Any) -> Any:
+            held.append(self.model.n_rows_)
+            return super().predict(X)
+
+    data = _made("adult")
+    parts = np.array_split(np.arange(400), 20)
+    batches._updated(data, parts, Counting("classification", TINY.settings), "up")
+    assert held == [20 * size for size in batches.sizes("up")]
+
+
+def test_the_full_run_has_sets_of_the_paper() -> None:
+    assert {case.labels["data"] for case in EXPERIMENT.cases("full")} <= set(paper.SETS)
+    assert measure("adult", RETRAINED_OURS, TINY)["accuracy"]
