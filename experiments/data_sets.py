@@ -12,7 +12,7 @@ from datasets import Dataset, paper
 from datasets.paper import SETS, PaperSet
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
-from graftboost import plotting
+from graftboost.audit import plotting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ from experiments.ablations.records import as_values, find, mean, records_of
 from experiments.draws import Draws, Rule
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
-from graftboost.plotting import COLOURS, CONTROL, MARKERS, legend, panels
+from graftboost.audit.plotting import COLOURS, CONTROL, MARKERS, legend, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

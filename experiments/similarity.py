@@ -16,7 +16,7 @@ from experiments.results import Results
 from experiments.updated import before_and_after, each_way_and_size
 from graftboost import audit
 from graftboost.audit.copies import trained_again
-from graftboost.plotting import bars, legend, panels
+from graftboost.audit.plotting import bars, legend, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

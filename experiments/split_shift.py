@@ -15,7 +15,7 @@ from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
 from experiments.updated import each_way_and_size
 from graftboost import audit
-from graftboost.plotting import legend, lines, panels
+from graftboost.audit.plotting import legend, lines, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -21,7 +21,7 @@ from experiments.contenders.retrained import retrained
 from experiments.data_sets import SERIES
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
-from graftboost import plotting
+from graftboost.audit import plotting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

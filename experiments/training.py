@@ -19,7 +19,7 @@ from datasets.paper import SETS
 from experiments.data_sets import starred
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
-from graftboost import plotting
+from graftboost.audit import plotting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from benchmarks.results import Record
 from experiments.ablations.records import find, mean, mostly_refitted, names_in, ratio
 from experiments.draws import WAYS
 from experiments.experiment import Label
-from graftboost.plotting import CONTROL, legend, lines, logarithmic, panels
+from graftboost.audit.plotting import CONTROL, legend, lines, logarithmic, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -26,7 +26,7 @@ from experiments.ablations.records import (
 from experiments.draws import WAYS, Draws, Way
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
-from graftboost.plotting import CONTROL, legend, lines, logarithmic, panels
+from graftboost.audit.plotting import CONTROL, legend, lines, logarithmic, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,7 +10,7 @@ from experiments.draws import SIZES, WAYS
 from experiments.high_dimensional.measuring import SETS, TRAINING, UPDATING, WHO
 from experiments.high_dimensional.tables import best, measured, milliseconds_a_tree, sample_of
 from experiments.results import Results
-from graftboost.plotting import bars, legend, lines, logarithmic, panels
+from graftboost.audit.plotting import bars, legend, lines, logarithmic, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

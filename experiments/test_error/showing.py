@@ -16,7 +16,7 @@ from experiments.draws import SIZES
 from experiments.results import Results
 from experiments.test_error import paper_figures
 from experiments.test_error.measuring import MOST, PEERS, REFITTED, VARIANTS, WAYS
-from graftboost import plotting
+from graftboost.audit import plotting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

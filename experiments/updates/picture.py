@@ -9,7 +9,7 @@ from experiments.data_sets import starred
 from experiments.draws import SIZES, Way
 from experiments.results import Results
 from experiments.updates.tables import OURS, seconds_of
-from graftboost.plotting import legend, lines, logarithmic, panels
+from graftboost.audit.plotting import legend, lines, logarithmic, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,8 +13,9 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, mak
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor, audit
 from graftboost.audit.ratio import ratio_of_sums
-from graftboost.data import Columns, read_table
-from graftboost.inspection import held_rows, losses, split_places
+from graftboost.estimators.inspection import held_rows, losses, split_places
+from graftboost.input.columns import Columns
+from graftboost.input.table import read_table
 
 
 def noisy(n: int = 3000, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:

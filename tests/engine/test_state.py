@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graftboost import container, saving
+from graftboost.persistence import file_format, model_file
 from graftboost.reference import Loss
 
 from .making import CLASSES, LOSSES, counted, fit_forest, make_data, trees, update_forest
@@ -113,10 +113,10 @@ def test_pickle(loss: str, weighted: bool) -> None:
 
 
 def test_pickle_of_too_few_bytes() -> None:
-    data = saving.pack_forest(fit_forest(make_data(0)))
+    data = model_file.pack_forest(fit_forest(make_data(0)))
     for size in (0, 7, 31, 100, len(data) // 2, len(data) - 1):
-        with pytest.raises(container.InvalidFileError, match="the pickled model is"):
-            saving.unpack_forest(data[:size])
+        with pytest.raises(file_format.InvalidFileError, match="the pickled model is"):
+            model_file.unpack_forest(data[:size])
 
 
 def test_leaf_values_add_up_exactly() -> None:

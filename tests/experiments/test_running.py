@@ -21,7 +21,7 @@ from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results, load_results
 from experiments.running import run
 from experiments.showing import write_page
-from graftboost.plotting import lines, panels
+from graftboost.audit.plotting import lines, panels
 
 
 def _experiment(measure: Callable[[int], Values], n_cases: int = 3) -> Experiment:

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse
 
 from graftboost import GraftBoostClassifier
-from graftboost.container import InvalidFileError
+from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store import Store
 from graftboost.store.receipts import Receipt
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from graftboost.cli import actions
+from graftboost.cli import query_commands
 from graftboost.cli.output import Output
-from graftboost.container import InvalidFileError
+from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store import Receipt, Store
 
 from .stores import make_model, reseal_model
@@ -74,11 +74,11 @@ def test_many_receipts_take_little_memory(long_store: Path) -> None:
 
 
 COMMANDS = {
-    "history": lambda path: actions.history(Output(False), path, None),
-    "history --json": lambda path: actions.history(Output(True), path, None),
-    "history --last": lambda path: actions.history(Output(False), path, 5),
-    "info": lambda path: actions.info(Output(False), path),
-    "receipt": lambda path: actions.receipt(Output(False), path, "request 9000", None),
+    "history": lambda path: query_commands.history(Output(False), path, None),
+    "history --json": lambda path: query_commands.history(Output(True), path, None),
+    "history --last": lambda path: query_commands.history(Output(False), path, 5),
+    "info": lambda path: query_commands.info(Output(False), path),
+    "receipt": lambda path: query_commands.receipt(Output(False), path, "request 9000", None),
 }
 
 
@@ -139,8 +139,8 @@ def test_a_line_that_is_nested_too_deeply(tmp_path: Path) -> None:
         {"strategy": ["refit"]},
         {"after": "x"},
         {"before": None},
-        {"nodes_retrained": -1},
-        {"rows_retrained": 0.5},
+        {"nodes_regrown": -1},
+        {"rows_regrown": 0.5},
         {"more": 1},
     ],
     ids=str,

@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from graftboost import GraftBoostClassifier, container, disk, saving
-from graftboost.container import InvalidFileError
+from graftboost import GraftBoostClassifier
+from graftboost.persistence import atomic_file, file_format, model_file
+from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store import Store, StoreError, StoreLockedError, digest
 from graftboost.store.receipts import as_ranges, find_break
 
@@ -40,7 +41,9 @@ def test_a_store_follows_the_estimator(path: Path, kind: str, compact_every: int
             store.close()
             store = Store.open(path, compact_every=compact_every)
         np.testing.assert_array_equal(store.predict(X), model.predict(X))
-    assert saving.pack_forest(store._state.saved.forest) == saving.pack_forest(model._forest)
+    assert model_file.pack_forest(store._state.saved.forest) == model_file.pack_forest(
+        model._forest
+    )
     assert store.model._next_id == model._next_id
     np.testing.assert_array_equal(store.row_ids, model.row_ids_)
     assert store.n_rows == model.n_rows_
@@ -49,7 +52,9 @@ def test_a_store_follows_the_estimator(path: Path, kind: str, compact_every: int
     store.close()
     with Store.open(path, read_only=True) as reader:
         reader.verify()
-        assert saving.pack_forest(reader._state.saved.forest) == saving.pack_forest(model._forest)
+        assert model_file.pack_forest(reader._state.saved.forest) == model_file.pack_forest(
+            model._forest
+        )
 
 
 def test_predictions(path: Path) -> None:
@@ -288,7 +293,7 @@ def test_a_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
     held = store.model
     store.remove([1])
     before, on_disk = store.digest, files(path)
-    really, failed = getattr(disk, operation), []
+    really, failed = getattr(atomic_file, operation), []
 
     def full(*args: Any) -> None:
         if not failed:
@@ -297,16 +302,16 @@ def test_a_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
         really(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(disk, operation, full)
+        patch.setattr(atomic_file, operation, full)
         with pytest.raises(
-            StoreError, match=r"No space left.*was not made. The store is as it was"
+            StoreError, match=r"No space left.*was not made. The store is unchanged"
         ):
             store.remove([2])
         assert store.digest == before == digest(store._state.saved.forest)
         assert 2 in store.row_ids
         assert held._forest is store._state.saved.forest
         failed.clear()
-        patch.setattr(container, "dump", full)
+        patch.setattr(file_format, "dump", full)
         with pytest.raises(StoreError, match=r"No space left.*compact again"):
             store.compact()
     assert files(path) == on_disk
@@ -325,7 +330,7 @@ def test_a_full_disk_when_compacting_by_itself(path: Path, monkeypatch: pytest.M
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(container, "save", full)
+        patch.setattr(file_format, "save", full)
         with pytest.warns(RuntimeWarning, match="Nothing is lost"):
             store.remove([2])
     store.remove([3])
@@ -395,10 +400,10 @@ def test_stores_of_other_versions(path: Path) -> None:
             Store.open(path, read_only=read_only)
     assert journal.stat().st_size == len(whole[journal.name])
     journal.write_bytes(whole[journal.name])
-    found = container.load(model)
-    arrays = {name: container.Pieces.of(array) for name, array in found.arrays.items()}
+    found = file_format.load(model)
+    arrays = {name: file_format.Pieces.of(array) for name, array in found.arrays.items()}
     header = {**found.header, "store": {**found.header["store"], "format": 2}}
-    container.save(model, header, arrays)
+    file_format.save(model, header, arrays)
     with pytest.raises(InvalidFileError, match=r"format 2, and this graftboost knows format 1"):
         Store.open(path)
 

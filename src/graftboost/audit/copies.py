@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    from graftboost.boosting import GraftBoost
+    from graftboost.estimators.base_estimator import GraftBoost
 
 Model = TypeVar("Model", bound="GraftBoost")
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from graftboost.audit.copies import booked_only, ids_in_one_only
 from graftboost.audit.result import Audit, Cell, Chart, percent
-from graftboost.inspection import leaf_values
+from graftboost.estimators.inspection import leaf_values
 
 if TYPE_CHECKING:
-    from graftboost.boosting import GraftBoost
+    from graftboost.estimators.base_estimator import GraftBoost
 
 
 def leaf_error(after: GraftBoost, *, before: GraftBoost | None = None) -> Audit:

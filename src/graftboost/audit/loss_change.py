@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from graftboost.audit.copies import ids_in_one_only, trained_again, trained_without
 from graftboost.audit.ratio import Ratio, ratio_of_sums
 from graftboost.audit.result import Audit, Cell, Chart
-from graftboost.inspection import HeldRows, held_rows, losses
+from graftboost.estimators.inspection import HeldRows, held_rows, losses
 
 if TYPE_CHECKING:
-    from graftboost.boosting import GraftBoost
+    from graftboost.estimators.base_estimator import GraftBoost
 
 
 # From fewer rows no interval is given: resampling them says too little.

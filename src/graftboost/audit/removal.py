@@ -17,8 +17,8 @@ from graftboost.audit.result import Audit, Cell
 from graftboost.audit.splits import robustness, split_shift
 
 if TYPE_CHECKING:
-    from graftboost.boosting import GraftBoost
-    from graftboost.report import UpdateReport
+    from graftboost.estimators.base_estimator import GraftBoost
+    from graftboost.estimators.report import UpdateReport
 
 
 def audit_removal(
@@ -96,7 +96,7 @@ def _steps(report: UpdateReport, seconds: float) -> tuple[tuple[Cell, ...], ...]
     if report.strategy == "refit":
         what = "all trees trained anew from the rows left"
     else:
-        what = f"{report.nodes_retrained:,} nodes retrained of {report.nodes_checked:,} checked"
+        what = f"{report.nodes_regrown:,} nodes regrown of {report.nodes_checked:,} checked"
     return (
         ("removed", report.seconds["total"], what),
         ("trained again, to compare", seconds, "all trees, from the rows left"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from graftboost import plotting
+from graftboost.audit import plotting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from graftboost.audit.copies import booked_only
 from graftboost.audit.result import Audit, Cell, Chart, percent
-from graftboost.inspection import split_places
+from graftboost.estimators.inspection import split_places
 
 if TYPE_CHECKING:
-    from graftboost.boosting import GraftBoost
+    from graftboost.estimators.base_estimator import GraftBoost
 
 # Places that a split falls to: 0 is still the best. Open at the end.
 PLACES = (0, 1, 2, 5, 10, 50)

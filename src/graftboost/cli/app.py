@@ -114,19 +114,20 @@ def fit(
     json: Json = False,
 ) -> None:
     """Train a model on the rows of a file, and make a store of it."""
-    from graftboost.cli import actions
+    from graftboost.cli import fit_command
+    from graftboost.cli.column_roles import ColumnRoles
 
-    columns = actions.ColumnRoles(target, row_id, weight, keep or [], drop or [])
-    actions.fit(Output(json), data, store, columns, task, parameter or [], request)
+    columns = ColumnRoles(target, row_id, weight, keep or [], drop or [])
+    fit_command.fit(Output(json), data, store, columns, task, parameter or [], request)
 
 
 @app.command()
 @failing_clearly
 def add(store: StorePath, data: Data, request: Request = None, json: Json = False) -> None:
     """Add the rows of a file, which has the columns of the one that the model was trained on."""
-    from graftboost.cli import actions
+    from graftboost.cli import change_commands
 
-    actions.add(Output(json), store, data, request)
+    change_commands.add(Output(json), store, data, request)
 
 
 @app.command()
@@ -143,9 +144,9 @@ def remove(
     json: Json = False,
 ) -> None:
     """Remove rows: these ids, those in a file, or those of which a condition holds."""
-    from graftboost.cli import actions
+    from graftboost.cli import change_commands
 
-    actions.remove(Output(json), store, ids or [], ids_file, where, compact, request)
+    change_commands.remove(Output(json), store, ids or [], ids_file, where, compact, request)
 
 
 @app.command()
@@ -170,18 +171,18 @@ def predict(
     ] = False,
 ) -> None:
     """Predict for the rows of a file."""
-    from graftboost.cli import actions
+    from graftboost.cli import query_commands
 
-    actions.predict(model, data, output, probabilities)
+    query_commands.predict(model, data, output, probabilities)
 
 
 @app.command()
 @failing_clearly
 def info(store: StorePath, json: Json = False) -> None:
     """Show what a store holds."""
-    from graftboost.cli import actions
+    from graftboost.cli import query_commands
 
-    actions.info(Output(json), store)
+    query_commands.info(Output(json), store)
 
 
 @app.command()
@@ -197,9 +198,9 @@ def history(
     json: Json = False,
 ) -> None:
     """List all changes."""
-    from graftboost.cli import actions
+    from graftboost.cli import query_commands
 
-    actions.history(Output(json), store, last)
+    query_commands.history(Output(json), store, last)
 
 
 @app.command()
@@ -216,36 +217,36 @@ def receipt(
     json: Json = False,
 ) -> None:
     """Show the receipt of a change."""
-    from graftboost.cli import actions
+    from graftboost.cli import query_commands
 
-    actions.receipt(Output(json), store, request, row)
+    query_commands.receipt(Output(json), store, request, row)
 
 
 @app.command()
 @failing_clearly
 def verify(store: StorePath, json: Json = False) -> None:
     """Check the chain of receipts, all checksums, and every sum in the model."""
-    from graftboost.cli import actions
+    from graftboost.cli import query_commands
 
-    actions.verify(Output(json), store)
+    query_commands.verify(Output(json), store)
 
 
 @app.command()
 @failing_clearly
 def refit(store: StorePath, request: Request = None, json: Json = False) -> None:
     """Train all trees again from the rows held, as if removed rows had never been there."""
-    from graftboost.cli import actions
+    from graftboost.cli import change_commands
 
-    actions.refit(Output(json), store, request)
+    change_commands.refit(Output(json), store, request)
 
 
 @app.command()
 @failing_clearly
 def compact(store: StorePath, json: Json = False) -> None:
     """Write the files anew, so that none holds anything of removed rows."""
-    from graftboost.cli import actions
+    from graftboost.cli import change_commands
 
-    actions.compact(Output(json), store)
+    change_commands.compact(Output(json), store)
 
 
 @app.command()
@@ -264,15 +265,15 @@ def audit(
     json: Json = False,
 ) -> None:
     """Say what removing rows would forget and what it would not, on a copy of the model."""
-    from graftboost.cli import actions
+    from graftboost.cli import query_commands
 
-    actions.audit(Output(json), store, ids or [], ids_file, where, details, plot)
+    query_commands.audit(Output(json), store, ids or [], ids_file, where, details, plot)
 
 
 @app.command()
 @failing_clearly
 def demo() -> None:
     """Have a model forget customers, beside training again: a minute's tour."""
-    from graftboost import demo as tour
+    from graftboost.cli import demo as tour
 
     tour.main()

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from graftboost.printable import printable
-
 Command = TypeVar("Command", bound=Callable[..., None])
 Row = TypeVar("Row")
 
 # What a command ends with. 2 is for wrong usage, which the parser finds.
 FAILED, LOCKED, DAMAGED, UNKNOWN = 1, 3, 4, 5
+
+SHORT_DIGEST = 12  # digits that people are shown
 
 
 class Output:
@@ -108,10 +108,14 @@ def _as_json(content: Any) -> str:
 
 def _shown(text: str) -> str:
     """Return lines that a terminal shows as they are."""
+    from graftboost.store.printable import printable
+
     return "\n".join(map(printable, text.split("\n")))
 
 
 def _written(value: Any) -> str:
+    from graftboost.store.printable import printable
+
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -140,7 +144,7 @@ def failing_clearly(command: Command) -> Command:
 
 
 def _fail(error: Exception) -> NoReturn:
-    from graftboost.container import InvalidFileError
+    from graftboost.persistence.file_format import InvalidFileError
     from graftboost.store import OutcomeUnknownError, StoreError, StoreLockedError
 
     codes: dict[type[Exception], int] = {

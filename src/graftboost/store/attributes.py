@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost.container import Pieces
-from graftboost.row_ids import NO_IDS
+from graftboost.input.row_ids import NO_IDS
+from graftboost.persistence.file_format import Pieces
 
 ARRAY = "attribute"
 MOST_EXACT = 2**53  # beyond, not every whole number is a float

@@ -9,9 +9,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from graftboost import disk
-from graftboost.container import open_regular
-from graftboost.printable import printable
+from graftboost.persistence import atomic_file
+from graftboost.persistence.file_format import open_regular
+from graftboost.store.printable import printable
 
 # What the file begins with, and the writer's name follows. The mark need not survive a power cut,
 # after which the files are what the disk holds; so it is never flushed, and costs next to nothing.
@@ -66,9 +66,9 @@ class Lock:
         self.is_unsettled = bool(found) and found != SETTLED
         with contextlib.suppress(OSError):  # a full disk is no reason not to read
             if not found:
-                disk.write(self._number, SETTLED, 0)
+                atomic_file.write(self._number, SETTLED, 0)
             name = f"process {os.getpid()}\n".encode()
-            disk.write(self._number, name, len(SETTLED))
+            atomic_file.write(self._number, name, len(SETTLED))
             os.ftruncate(self._number, len(SETTLED) + len(name))
 
     @property
@@ -80,15 +80,15 @@ class Lock:
     def writing(self) -> Iterator[None]:
         """Mark the store as unsettled until the block ends; raises OSError if that fails.
 
-        The mark stays if the block raises `disk.UncertainError`, or the process ends in it. After
-        any other error the block has undone what it wrote.
+        The mark stays if the block raises `atomic_file.UncertainError` or the process ends within
+        it. After any other error the block must have undone its writes.
         """
         if not self.is_unsettled:
-            disk.write(self._number, WRITING, 0)
+            atomic_file.write(self._number, WRITING, 0)
             self.is_unsettled = True
         try:
             yield
-        except disk.UncertainError:
+        except atomic_file.UncertainError:
             raise
         except BaseException:
             self.settle()
@@ -99,7 +99,7 @@ class Lock:
         """Say that all that was written is on the disk."""
         # A mark that stays makes the next writer copy files, for nothing.
         with contextlib.suppress(OSError):
-            disk.write(self._number, SETTLED, 0)
+            atomic_file.write(self._number, SETTLED, 0)
             self.is_unsettled = False
 
     def release(self) -> None:

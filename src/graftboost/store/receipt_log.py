@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from graftboost import disk
-from graftboost.container import InvalidFileError, open_regular
+from graftboost.persistence import atomic_file
+from graftboost.persistence.file_format import InvalidFileError, open_regular
 from graftboost.store.receipts import Receipt
 
 NAME = "receipts.jsonl"
@@ -124,14 +124,14 @@ class ReceiptLog:
             raise self.damaged(f"{where} is no receipt: {error}") from error
 
     def append(self, receipt: Receipt) -> None:
-        """Write a receipt, which is on the disk when this returns; fails as `disk.append` does."""
+        """Append a receipt and flush it to the disk; raises what `atomic_file.append` raises."""
         line = receipt.to_line()
-        disk.append(self.path, line, self.size)
+        atomic_file.append(self.path, line, self.size)
         self.begin, self.size = self.size, self.size + len(line)
 
     def take_back(self, begin: int, size: int) -> None:
-        """Cut off what was written since the log ended there; fails as `disk.cut` does."""
-        disk.cut(self.path, size)
+        """Cut off what was written since the log ended there; fails as `atomic_file.cut` does."""
+        atomic_file.cut(self.path, size)
         self.begin, self.size = begin, size
 
     def _lines(self, begin: int, end: int) -> Iterator[tuple[int, bytes]]:

@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import json
 import re
+import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost.printable import printable
+from graftboost.store.printable import printable
 
 FIRST = "0" * 64  # before the first receipt
 
@@ -54,7 +55,7 @@ class Receipt:
         Digests of the model.
     strategy : {"in-place", "refit"}
         Whether the trees were changed where needed, or all refitted.
-    nodes_retrained, rows_retrained : int
+    nodes_regrown, rows_regrown : int
         How much was.
     edges : {"given", "fitted without", "fitted with", ""}
         Whether the bin edges were given, or fitted when the removed rows were not yet there, or
@@ -74,8 +75,8 @@ class Receipt:
     before: str
     after: str
     strategy: str
-    nodes_retrained: int
-    rows_retrained: int
+    nodes_regrown: int
+    rows_regrown: int
     edges: str
     previous: str
     hash: str = ""
@@ -126,7 +127,7 @@ class Receipt:
         facts["model before"] = self.before or "none"
         facts["model after"] = self.after
         if self.action == "update":
-            facts["done"] = f"{self.strategy}, {self.nodes_retrained:,} nodes retrained"
+            facts["done"] = f"{self.strategy}, {self.nodes_regrown:,} nodes retrained"
         if self.removed:
             if refitted_since is not None:
                 facts["refitted since"] = REFITTED[refitted_since]
@@ -209,8 +210,8 @@ _CHECKS = {
     "before": lambda value: value == "" or _is_hash(value),
     "after": _is_hash,
     "strategy": lambda value: value in STRATEGIES,
-    "nodes_retrained": _is_count,
-    "rows_retrained": _is_count,
+    "nodes_regrown": _is_count,
+    "rows_regrown": _is_count,
     "edges": lambda value: value == "" or (isinstance(value, str) and value in EDGES),
     "previous": _is_hash,
     "hash": _is_hash,
@@ -256,3 +257,18 @@ def as_ranges(ids: NDArray[np.int64]) -> list[Range]:
     breaks = np.flatnonzero(np.diff(ordered) != 1) + 1
     parts: Sequence[NDArray[np.int64]] = np.split(ordered, breaks)
     return [[int(part[0]), int(part[-1]) + 1] for part in parts]
+
+
+def request_id(request: Any) -> str:
+    """Return the caller's id for a request, or a new one if it is None or empty."""
+    if request is not None and not isinstance(request, str):
+        raise TypeError(
+            f"request is of type {type(request).__name__}, but a request id is text. Pass a str, "
+            "or leave it out to get a new id."
+        )
+    return request or uuid.uuid4().hex
+
+
+def now() -> str:
+    """Return the time in UTC, as receipts record it."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost.changes import AddedRows, Change, Rule
-from graftboost.container import Container, Pieces
-from graftboost.plain import decode, encode
-from graftboost.sparse import AnyTable, csr, is_sparse
+from graftboost.estimators.update_request import AddedRows, Change, Rule
+from graftboost.input.sparse import AnyTable, csr, is_sparse
+from graftboost.persistence.file_format import Container, Pieces
+from graftboost.persistence.json_values import decode, encode
 from graftboost.store.receipts import Receipt
 
 KIND = "change"
@@ -41,8 +41,7 @@ class Record:
     receipt : Receipt
         What it did; its action says what it was.
     parameters : mapping of str to object
-        The parameters that updates read (`graftboost.changes.UPDATE_PARAMETERS`), as
-        they were then.
+        The values of `UPDATE_PARAMETERS`, which updates read, at the time of the change.
     change : Change or None
         The rows that came and went, if it was an update.
     attributes : mapping of str to ndarray
@@ -94,7 +93,7 @@ class Record:
         """Return the record that a container holds.
 
         It has the form of one: every array its type and length, and a sparse table cells that are
-        there. Whether it can be made to a model is for `graftboost.store.soundness` to say.
+        there. Whether it can be made to a model is for `graftboost.store.record_checks` to say.
 
         Raises
         ------
@@ -152,7 +151,7 @@ class FormError(ValueError):
 
 
 def _rule(content: Any) -> Rule:
-    if not isinstance(content, dict) or set(content) != {"name", "tolerance", "places"}:
+    if not isinstance(content, dict) or set(content) != {"name", "tolerance", "top_candidates"}:
         raise FormError("its rule is none")
     return Rule(**content)
 

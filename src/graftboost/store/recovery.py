@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from graftboost import disk
-from graftboost.container import open_regular
+from graftboost.persistence import atomic_file
+from graftboost.persistence.file_format import open_regular
 from graftboost.store.lock import Lock
 from graftboost.store.receipt_log import NAME
 from graftboost.store.state import journal_path, newest_generation
@@ -43,9 +43,9 @@ def secure(path: Path, lock: Lock) -> None:
         try:
             # An fsync does not bring back what an earlier one failed to write, but a copy does.
             if lock.is_unsettled:
-                disk.rewrite(file, number)
+                atomic_file.rewrite(file, number)
             else:
-                disk.flush(number)
+                atomic_file.flush(number)
         finally:
             os.close(number)
     if lock.is_unsettled:

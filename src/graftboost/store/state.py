@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost import container, disk, saving
-from graftboost.changes import Change, Rule
-from graftboost.container import Container, InvalidFileError, Pieces
-from graftboost.memory import stats_bytes
-from graftboost.report import UpdateReport
-from graftboost.row_ids import NO_IDS
-from graftboost.saving import Saved
+from graftboost.estimators.memory import stats_bytes
+from graftboost.estimators.report import UpdateReport
+from graftboost.estimators.threads import thread_count
+from graftboost.estimators.update_request import Change, Rule
+from graftboost.input.row_ids import NO_IDS
+from graftboost.persistence import atomic_file, file_format, model_file
+from graftboost.persistence.file_format import Container, InvalidFileError, Pieces
+from graftboost.persistence.model_file import Saved
 from graftboost.store.attributes import ARRAY, Attributes
 from graftboost.store.digest import digest
 from graftboost.store.journal import Journal
 from graftboost.store.receipt_log import NAME, ReceiptLog
 from graftboost.store.receipts import HASH, Receipt
+from graftboost.store.record_checks import check_parameters, check_record
 from graftboost.store.records import Record
-from graftboost.store.soundness import check_parameters, check_record
-from graftboost.threads import thread_count
 
 FORMAT = 1
 MODEL = re.compile(r"model-(\d{6,18})\.graft")
@@ -108,9 +108,9 @@ class State:
         InvalidFileError
             If a file is damaged, or a change is lost that was made.
         """
-        found = container.load(model_path(path, generation), links=False)
+        found = file_format.load(model_path(path, generation), links=False)
         header = _store_header(found)
-        saved = saving.restore(found, verify_state=False)
+        saved = model_file.restore(found, verify_state=False)
         found.verify(name for name in found.arrays if name == LATER_IDS or name.startswith(ARRAY))
         try:
             check_parameters(saved.parameters)
@@ -180,10 +180,10 @@ class State:
         try:
             self.saved.forest.held_rows(NO_IDS)
         except ValueError as error:
-            raise container.damaged(str(self.model_path), str(error)) from error
+            raise file_format.damaged(str(self.model_path), str(error)) from error
 
-    def write(self, generation: int, permissions: disk.Permissions) -> None:
-        """Write the model as it is now; fails as `disk.replacing` does."""
+    def write(self, generation: int, permissions: atomic_file.Permissions) -> None:
+        """Write the model as it is now; fails as `atomic_file.replacing` does."""
         kinds, arrays = self.attributes.contents()
         header = {
             "format": FORMAT,
@@ -194,7 +194,7 @@ class State:
             "attributes": kinds,
             "notes": self.notes,
         }
-        saving.save(
+        model_file.save(
             model_path(self.path, generation),
             self.saved,
             state=True,
@@ -276,14 +276,14 @@ class State:
 
         Raises
         ------
-        disk.UncertainError
+        atomic_file.UncertainError
             If it may be written or not. After any other error it is not, also after a power cut.
         """
         journal_size, log_begin, log_size = self.journal.size, self.log.begin, self.log.size
         try:
-            self.journal.append(*record.contents(), disk.Permissions.of(self.model_path))
+            self.journal.append(*record.contents(), atomic_file.Permissions.of(self.model_path))
             self.log.append(record.receipt)
-        except disk.UncertainError:
+        except atomic_file.UncertainError:
             raise
         except BaseException:
             # The receipt goes first: one without its change would look like damage.
