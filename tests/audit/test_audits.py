@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, mak
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor, audit
 from graftboost.audit.ratio import ratio_of_sums
-from graftboost.estimators.inspection import held_rows, losses, split_places
+from graftboost.estimators.inspection import held_rows, losses, split_ranks
 from graftboost.input.columns import Columns
 from graftboost.input.table import read_table
 
@@ -175,7 +175,7 @@ class TestLeafError:
 
 class TestSplits:
     def test_fitted_splits_are_the_best(self, model: Any) -> None:
-        places = split_places(model)
+        places = split_ranks(model)
         assert not places.n_better.any()
         assert (places.next_gain < places.gain).all()
         assert (places.other_gain <= places.gain).all()

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from graftboost.audit.copies import booked_only
 from graftboost.audit.result import Audit, Cell, Chart, percent
-from graftboost.estimators.inspection import split_places
+from graftboost.estimators.inspection import split_ranks
 
 if TYPE_CHECKING:
     from graftboost.estimators.base_estimator import GraftBoost
@@ -49,7 +49,7 @@ def split_shift(
         standard error of it. Means leave out splits with too few rows on a side.
     """
     ids, what, _ = _change(model, row_ids, X, y)
-    places = split_places(booked_only(model, ids, X, y))
+    places = split_ranks(booked_only(model, ids, X, y))
     void = places.gain == -np.inf
     fallen = places.n_better
     iterations = places.tree // model._forest.trees_per_iteration
@@ -178,7 +178,7 @@ def robustness(
         by a candidate of another feature.
     """
     ids, what, share = _change(model, row_ids, X, y)
-    then, now = split_places(model), split_places(booked_only(model, ids, X, y))
+    then, now = split_ranks(model), split_ranks(booked_only(model, ids, X, y))
     best = then.n_better == 0
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = share * then.gain

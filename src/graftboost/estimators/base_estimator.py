@@ -1,4 +1,4 @@
-"""What the classifier and the regressor share: checking what comes in and calling the engine."""
+"""The base class of both estimators: validates input, trains, and predicts raw scores."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from graftboost.input.wiping import Copies, largest
 
 
 class GraftBoost(CallbackSupportMixin, Copyable, Savable):
-    """Boosted trees of either kind; not for users, who take one of the two estimators.
+    """The base class of `GraftBoostClassifier` and `GraftBoostRegressor`; not for direct use.
 
-    A fitted estimator holds the engine's forest and what was learned about the columns of X, and
-    reads everything else off these two; so a fit that fails leaves no trace.
+    A fitted estimator holds the engine's forest and the columns of X. All fitted attributes are
+    derived from these two, so a fit that fails changes nothing.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
@@ -105,7 +105,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         y_val: Any = None,
         sample_weight_val: ArrayLike | None = None,
     ) -> Self:
-        """Train a model, forgetting any that was trained before.
+        """Train a model. A model that was trained before is discarded.
 
         Parameters
         ----------
@@ -114,25 +114,25 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         y : array-like of shape (n_rows,)
             Targets.
         sample_weight : array-like of shape (n_rows,), default=None
-            Weight of each row; zero or more. Only ratios matter, unless `l2_regularization` is set.
-            Weights are rounded to a fraction of the largest one: 2**-20 for a regressor, 2**-24
-            for a classifier, and more if the weights of many rows add up to more than the sums can
-            hold. A positive weight below that fraction counts as that fraction.
-            A row of weight zero is held by the model but does not change it. A class whose rows
-            all weigh zero stays in `classes_`, with a small probability.
+            Non-negative weight of each row. Only the ratios of weights matter, unless
+            `l2_regularization` is set. Weights are rounded to multiples of a fraction of the
+            largest weight: 2**-20 for a regressor, 2**-24 for a classifier, and a larger fraction
+            if the sums of weights would overflow. A smaller positive weight is rounded up to that
+            fraction. The model holds rows of weight zero, but they have no effect. A class whose
+            rows all have weight zero stays in `classes_`, with a small probability.
         row_ids : array-like of int of shape (n_rows,), default=None
-            A unique id for each row, by which it is known from now on. Rows are numbered from 0 if
-            no ids are given.
+            A unique id for each row, used by `remove` and `update`. Default: rows are numbered
+            from 0.
         X_val, y_val : like X and y, default=None
-            Rows on which the loss is measured after each iteration. Without `early_stopping`, the
-            losses are only recorded.
+            Validation rows. Their loss is computed after each iteration and recorded in
+            `validation_losses_`; it affects the model only with `early_stopping`.
         sample_weight_val : array-like, default=None
-            Weights of the rows of `X_val`.
+            Weights of the validation rows.
 
         Returns
         -------
         self
-            The estimator, fitted.
+            The fitted estimator.
         """
         with Copies() as copies:
             learned, progress = self._trained(
@@ -150,7 +150,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         given_validation: tuple[Any, Any, ArrayLike | None],
         copies: Copies,
     ) -> tuple[dict[str, Any], Progress]:
-        """Check what `fit` is given and train; returns the attributes of a fitted estimator."""
+        """Validate the arguments of `fit` and train; return the attributes of a fitted estimator."""
         table = read_table(X)
         columns = Columns.learn(table, self.categorical_features)
         classes, target = self._read_target(y, table.n_rows)
@@ -162,7 +162,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
             check_row_ids(row_ids, table.n_rows),
             copies,
         ).weighed_by_class(class_weights)
-        # Rows that are to be held out have their ids too.
+        # Includes the ids of rows that are held out.
         next_id = table.n_rows if rows.ids is None else largest(rows.ids) + 1
         validation = self._read_validation(*given_validation, columns, classes)
         if validation is not None:
@@ -205,14 +205,14 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         return learned, progress
 
     def _learn(self, learned: dict[str, Any], progress: Progress) -> None:
-        """Become the model that was trained, and tell those who follow the fit.
+        """Set the fitted attributes and notify callbacks.
 
-        What they do may fail, or be stopped by Ctrl-C: then the fit has failed, and the model is
-        the one from before, if there was one.
+        If a callback fails or is interrupted, the fit has failed and the previous attributes are
+        restored.
         """
         before = {name: self.__dict__[name] for name in learned if name in self.__dict__}
         try:
-            self.__dict__.update(learned)  # at once: not even Ctrl-C comes between
+            self.__dict__.update(learned)  # in one step, which Ctrl-C cannot interrupt
             progress.close()
         except BaseException:
             if not before:
@@ -232,9 +232,9 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         n_threads: int,
         on_iteration: OnIteration | None,
     ) -> Forest:
-        """Call the engine. Everything it is given has been checked."""
-        # A row that weighs nothing is held by the model, but leaves no mark on the bins.
-        counted = rows.that_count()
+        """Call the engine with validated arguments."""
+        # The model holds rows of weight zero, but its bins do not depend on them.
+        counted = rows.of_positive_weight()
         X = for_engine(rows.X)
         bins = BinMap.fit(
             X if counted is rows else for_engine(counted.X),
@@ -298,13 +298,13 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
 
     @abstractmethod
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any] | None, NDArray[np.float64]]:
-        """Return the classes in `y`, if it holds classes, and the target as the engine takes it."""
+        """Return the classes in `y` (None for a regression) and the encoded target."""
 
     @abstractmethod
     def _read_known_target(
         self, y_val: Any, n_rows: int, classes: NDArray[Any] | None
     ) -> NDArray[np.float64]:
-        """Return a target for validation, whose classes must be among those known."""
+        """Return the encoded target of validation rows, whose classes must be known."""
 
     def _class_weights(
         self, classes: NDArray[Any] | None, target: NDArray[np.float64]
@@ -312,7 +312,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         return None
 
     def _encode(self, X: Any) -> NDArray[Any] | SparseTable:
-        """Check X against the columns of fit and return it as the engine takes it."""
+        """Check X against the columns of `fit` and return it encoded for the engine."""
         check_is_fitted(self)
         table = read_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
@@ -323,7 +323,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         return self._forest.raw_scores(matrix, thread_count(self.n_jobs))
 
     def _staged_raw_scores(self, X: Any) -> Iterator[NDArray[np.float64]]:
-        # Not itself a generator, so that bad input raises here and not at the first iteration.
+        # Not a generator itself, so that invalid input raises here.
         matrix = self._encode(X)
         forest, n_threads = self._forest, thread_count(self.n_jobs)
 
@@ -331,7 +331,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
             scores: Any = 0.0
             for iteration in range(forest.n_iterations):
                 scores = scores + forest.raw_scores(matrix, n_threads, iteration, iteration + 1)
-                yield scores.copy()  # the caller may change it
+                yield scores.copy()  # the caller may modify it
 
         return stages()
 
@@ -347,14 +347,14 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         -------
         ndarray of int32 of shape (n_rows, n_trees)
             Leaf ids. With more than two classes, an iteration has one tree for each class, and
-            tree ``iteration * n_classes + class`` is in that column.
+            column ``iteration * n_classes + class`` belongs to that tree.
         """
         matrix = self._encode(X)
         return self._forest.apply(matrix, thread_count(self.n_jobs))
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
-        """Names of the features, if X had names and all were strings."""
+        """Names of the features. Defined only if all column names of X are strings."""
         check_is_fitted(self)
         if self._columns.names is None:
             raise AttributeError(f"{type(self).__name__} was fitted on X without feature names.")
@@ -362,13 +362,13 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
 
     @property
     def n_iter_(self) -> int:
-        """How many iterations the model has."""
+        """The number of iterations of the model."""
         check_is_fitted(self)
         return self._forest.n_iterations
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Each feature's share of the gain of all splits."""
+        """The share of each feature in the total gain of all splits."""
         check_is_fitted(self)
         gains = self._forest.gain_importances()
         total = gains.sum()
@@ -376,7 +376,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
 
     @property
     def validation_losses_(self) -> NDArray[np.float64]:
-        """Loss of the validation rows after each iteration that was trained."""
+        """The loss of the validation rows after each trained iteration."""
         check_is_fitted(self)
         losses = self._forest.validation_losses
         if not len(losses):
@@ -388,7 +388,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
 
     @property
     def best_iteration_(self) -> int:
-        """After how many iterations the validation loss was least."""
+        """The number of iterations with the smallest validation loss."""
         return int(np.argmin(self.validation_losses_)) + 1
 
     def __sklearn_tags__(self) -> Any:

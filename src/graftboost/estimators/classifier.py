@@ -1,4 +1,4 @@
-"""The classifier."""
+"""The estimator for classification."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from graftboost.input.weights import weigh_classes
 class GraftBoostClassifier(ClassifierMixin, GraftBoost):
     """Gradient boosted trees for two or more classes.
 
-    Robust LogitBoost on binned features: one tree an iteration for two classes, one for each class
-    if there are more. Missing values need no care, and X may be an array or a data frame of
-    pandas, polars or pyarrow.
+    Robust LogitBoost on binned features, with one tree per iteration for two classes and one tree
+    per class and iteration for more. Missing values are supported. X may be an array, a data frame
+    of pandas, polars or pyarrow, or a sparse matrix.
 
     Parameters
     ----------
     {parameters}
     class_weight : dict, "balanced" or None, default=None
-        Weight of each class, multiplied into the weights of its rows. With ``"balanced"``, all
-        classes have the same sum of weights.
+        Weight of each class, by which the weights of its rows are multiplied. With
+        ``"balanced"``, all classes have the same sum of weights.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     n_features_in_ : int
-        How many features X had.
+        Number of features of X in `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if X had names and all were strings.
+        Names of the features. Defined only if all column names of X are strings.
     feature_importances_ : ndarray of shape (n_features_in_,)
-        Each feature's share of the gain of all splits.
+        Share of each feature in the total gain of all splits.
     n_iter_ : int
-        How many iterations the model has.
+        Number of iterations of the model.
     n_rows_ : int
-        How many rows the model holds. Rows held out for validation are not among them.
+        Number of rows the model holds, not counting rows held out for validation.
     row_ids_ : ndarray of int64 of shape (n_rows_,)
-        Their ids.
+        Ids of the rows the model holds.
     validation_losses_ : ndarray
-        Mean log loss of the validation rows after each iteration that was trained.
+        Mean log loss of the validation rows after each trained iteration.
     best_iteration_ : int
-        After how many iterations that loss was least.
+        Number of iterations with the smallest validation loss.
 
     Examples
     --------
@@ -145,8 +145,8 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
         Parameters
         ----------
         X : array-like, data frame or sparse table of shape (n_rows, n_features)
-            Features. Values beyond those seen in `fit` are treated like the nearest ones seen; a
-            category that was not seen belongs to none of those that were.
+            Features. A value outside the range of `fit` falls into the outermost bin. An unseen
+            category is different from all known categories.
 
         Returns
         -------
@@ -156,7 +156,7 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
         return _probabilities(self._raw_scores(X))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the raw scores: log odds for two classes, and what softmax is taken of for more.
+        """Return the raw scores: log odds for two classes, the input of softmax for more.
 
         Parameters
         ----------
@@ -166,12 +166,12 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_classes)
-            For two classes one score a row, positive for the second class.
+            For two classes, one score per row, which is positive for the second class.
         """
         return _decision(self._raw_scores(X))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
-        """Yield what `predict` would return after each iteration.
+        """Yield the result of `predict` after each iteration.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
         return map(self._classes_of, self._staged_raw_scores(X))
 
     def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float64]]:
-        """Yield what `predict_proba` would return after each iteration.
+        """Yield the result of `predict_proba` after each iteration.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
         return map(_probabilities, self._staged_raw_scores(X))
 
     def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
-        """Yield what `decision_function` would return after each iteration.
+        """Yield the result of `decision_function` after each iteration.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
 
     def _classes_of(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         best = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
-        # Not `classes_`: there may be more by now than when these scores were made.
+        # Not `classes_`: an update may have added classes since the scores were computed.
         return self._classes[max(2, scores.shape[1])][best.astype(np.intp)]
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.float64]]:
@@ -247,7 +247,7 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
         return weigh_classes(self.class_weight, classes, target)
 
     def _added_class_weights(self, classes: NDArray[Any] | None) -> NDArray[np.float64] | None:
-        """Return the weights of fit; a later class weighs what class_weight says, or one."""
+        """Return the weights of `fit`; later classes have the weight in `class_weight`, or one."""
         if self._fitted_class_weights is None:
             return None
         given = self.class_weight if isinstance(self.class_weight, Mapping) else {}
@@ -265,7 +265,7 @@ def _decision(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn raw scores into probabilities, in place where they are one for each class."""
+    """Return probabilities; raw scores of more than two classes are overwritten."""
     if scores.shape[1] == 1:
         second = expit(scores[:, 0])
         return np.column_stack([1.0 - second, second])

@@ -1,4 +1,4 @@
-"""Copies of an estimator: in memory, and as the state that pickle, joblib and skops store."""
+"""Copies of an estimator, in memory and as the state for pickle, joblib and skops."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Copyable:
-    """Makes every copy of a fitted estimator a model of its own.
+    """Gives every copy of a fitted estimator its own model.
 
-    An update changes the engine's forest in place, so two estimators must never share one. This
-    holds for ``copy.copy`` too: it shares the parameters, but copies the model.
+    An update changes the engine's forest in place, so two estimators must never share a forest.
+    Therefore ``copy.copy`` also copies the model and shares only the parameters.
 
     The state for pickle is a dict of parameters, numbers, text, arrays and bytes. The forest is
-    stored as the bytes of a file, which are checked when they are read. Of a category that no row
-    has any more, only a fingerprint is stored.
+    stored as the bytes of a model file, which are checked when they are read. If no row has a
+    category any more, only a fingerprint of the category is stored.
     """
 
     _forest: Forest
@@ -45,7 +45,7 @@ class Copyable:
         return made
 
     def _copied_model(self) -> dict[str, Any]:
-        """Return copies of all attributes that updates change or depend on."""
+        """Return copies of all attributes that updates change or read."""
         if "_forest" not in self.__dict__:
             return {}
         forest = copy.deepcopy(self._forest)
@@ -57,10 +57,10 @@ class Copyable:
         }
 
     def _follows_forest(self) -> dict[str, Any]:
-        """Return what goes with a forest that was copied just before.
+        """Return the attributes that belong to a forest that was copied just before.
 
-        Somebody may be updating the model meanwhile. Ids and classes are written before the forest
-        changes, so what is read after it was copied may be ahead of the copy, but never behind.
+        Another thread may be updating the model. Ids and classes are written before the forest
+        changes, so values read after the forest was copied may be newer than it, but never older.
         """
         state: dict[str, Any] = {"_next_id": self._next_id}
         if hasattr(self, "_classes"):

@@ -1,4 +1,4 @@
-"""What a fitted model holds: rows, leaf values, and how its splits stand among their candidates."""
+"""Read access to a fitted model: its rows, leaf values, and the ranks of its splits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from graftboost._engine import BinMap
     from graftboost.estimators.base_estimator import GraftBoost
 
-# The loss of a row whose class a model does not know: what a probability of 0 comes to in float32.
+# The loss of a row whose class the model does not know: a probability of 0 in float32.
 UNKNOWN_CLASS_LOSS = float(-np.log(np.finfo(np.float32).eps))
 
 
@@ -32,13 +32,13 @@ class HeldRows:
     ids : ndarray of int64
         Their ids.
     X : CSR of float64
-        A value from the interval of each cell, categories by number, as the engine takes them: the
-        model that holds the rows, its copies and their refits judge these like the rows themselves.
-        Cells that are not stored are 0.
+        For each cell a value from its bin, with categories encoded as numbers. The model that holds
+        the rows, its copies and their refits predict the same for these values as for the original
+        rows. Cells that are not stored are 0.
     y : ndarray
         Their targets, or classes.
     bins : BinMap
-        The bins that the intervals are of.
+        The bins of the model.
     """
 
     ids: NDArray[np.int64]
@@ -88,7 +88,7 @@ def held_rows(model: GraftBoost, row_ids: ArrayLike) -> HeldRows:
 def _values_of(
     columns: NDArray[np.int32], codes: NDArray[np.uint16], bins: BinMap
 ) -> NDArray[np.float64]:
-    """Return a value that has each code: the middle of an interval, or the number of a category."""
+    """Return a value for each code: the middle of a bin, or the number of a category."""
     values = {feature: _value_of_each_code(bins, feature) for feature in set(columns.tolist())}
     pairs = zip(columns.tolist(), codes.tolist(), strict=True)
     return np.array([values[feature][code] for feature, code in pairs], dtype=np.float64)
@@ -96,14 +96,14 @@ def _values_of(
 
 def _value_of_each_code(bins: BinMap, feature: int) -> NDArray[np.float64]:
     if bins.n_categories(feature):
-        return (
-            np.arange(bins.n_codes(feature), dtype=np.float64) - 1
-        )  # the last is "unseen", which is what it says
+        return np.arange(bins.n_codes(feature), dtype=np.float64) - 1  # the last code is "unseen"
     edges = bins.edges(feature)
     if not len(edges):
         return np.array([np.nan, 0.0])
     middles = edges[:-1] + (edges[1:] - edges[:-1]) / 2
-    middles = np.where(middles > edges[:-1], middles, edges[1:])  # neighbours have none between
+    middles = np.where(
+        middles > edges[:-1], middles, edges[1:]
+    )  # there is none between adjacent floats
     return np.array([np.nan, edges[0], *middles, np.nextafter(edges[-1], np.inf)])
 
 
@@ -139,7 +139,7 @@ def losses(model: GraftBoost, rows: HeldRows) -> NDArray[np.float64]:
 
 
 def raw_scores(model: GraftBoost, rows: HeldRows) -> NDArray[np.float64]:
-    """Return the scores of rows as the engine gives them: one column for each tree an iteration."""
+    """Return the raw scores of rows, with one column for each tree of an iteration."""
     if rows.X.shape[1] != model.n_features_in_:
         raise ValueError(
             f"rows have {rows.X.shape[1]} features, but the model has {model.n_features_in_}. "
@@ -147,9 +147,8 @@ def raw_scores(model: GraftBoost, rows: HeldRows) -> NDArray[np.float64]:
         )
     if not _same_bins(model._forest.bins, rows.bins):
         raise ValueError(
-            "The model has other bins than the one that holds the rows, so it cannot judge them by "
-            "what is held. Pass a copy or a refit of that model, or one that was fitted with its "
-            "bin_edges."
+            "The model has other bins than the model that holds the rows, so it cannot predict "
+            "them. Pass a copy or a refit of that model, or one fitted with its bin_edges."
         )
     return model._forest.raw_scores(for_engine(rows.X), thread_count(model.n_jobs))
 
@@ -157,7 +156,7 @@ def raw_scores(model: GraftBoost, rows: HeldRows) -> NDArray[np.float64]:
 def _same_bins(first: BinMap, second: BinMap) -> bool:
     if first.n_features != second.n_features or first.categorical != second.categorical:
         return False
-    # The others are all cut alike.
+    # All other features have the same bins.
     cut = set(first.cut.tolist()) | set(second.cut.tolist())
     return all(np.array_equal(first.edges(f), second.edges(f)) for f in cut)
 
@@ -182,26 +181,27 @@ def _leaves_from_left(left: NDArray[np.int32], right: NDArray[np.int32]) -> list
 
 
 @dataclass(frozen=True)
-class SplitPlaces:
-    """Every split of a model among the candidates of its node, one entry each.
+class SplitRanks:
+    """Every split of a model compared with the candidates of its node, one entry per split.
 
     Attributes
     ----------
     tree : ndarray of int
-        Which tree it is in.
+        The tree.
     n_better : ndarray of int
-        How many candidates of its node have a larger gain.
+        The rank of the split: the number of candidates of its node with a larger gain.
     gain : ndarray of float
-        Its gain; minus infinity if it leaves a side too few rows.
+        Its gain; minus infinity if one child has too few rows.
     left_score, right_score : ndarray of float
-        Squared sum of gradients over sum of hessians, of either side.
+        Squared sum of gradients divided by the sum of hessians, for each child.
     left_rows, right_rows : ndarray of int
-        Rows on either side.
+        Number of rows of each child.
     next_gain, other_gain : ndarray of float
-        The best gain of another candidate of the same feature, and of one of another feature; minus
-        infinity if there is none.
+        The best gain of another candidate of the same feature, and of a candidate of another
+        feature; minus infinity if there is none.
     next_rows : ndarray of int
-        The fewest rows that another candidate of the same feature sends to the other side.
+        The smallest number of rows that another candidate of the same feature routes
+        differently.
     """
 
     tree: NDArray[np.int64]
@@ -219,8 +219,8 @@ class SplitPlaces:
         return len(self.tree)
 
 
-def split_places(model: GraftBoost) -> SplitPlaces:
-    """Return how the splits of a model stand, by sums that are counted anew.
+def split_ranks(model: GraftBoost) -> SplitRanks:
+    """Return the ranks of all splits of a model, from newly computed histograms.
 
     Parameters
     ----------
@@ -229,11 +229,11 @@ def split_places(model: GraftBoost) -> SplitPlaces:
 
     Returns
     -------
-    SplitPlaces
+    SplitRanks
         All splits, tree by tree.
     """
     model._check_updatable()
     trees = [model._forest.splits(t) for t in range(model._forest.n_trees)]
     number = np.repeat(np.arange(len(trees)), [len(tree["gain"]) for tree in trees])
-    names = [name for name in SplitPlaces.__dataclass_fields__ if name != "tree"]
-    return SplitPlaces(number, *(np.concatenate([tree[name] for tree in trees]) for name in names))
+    names = [name for name in SplitRanks.__dataclass_fields__ if name != "tree"]
+    return SplitRanks(number, *(np.concatenate([tree[name] for tree in trees]) for name in names))

@@ -1,4 +1,4 @@
-"""Estimators from files."""
+"""Read estimators from files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from graftboost.persistence import file_format, model_file
 
 
 def load(path: str | os.PathLike[str]) -> GraftBoostClassifier | GraftBoostRegressor:
-    """Read a model from a file that `save` wrote.
+    """Read a model from a file written by `save`.
 
-    The file is mapped into memory: predicting reads no more of it than predicting needs. The rows
-    and what they recorded are read, and checked, when the model is first updated. The file itself
-    is never written to.
+    The file is mapped into memory. Predictions read only the trees. The rows and their recorded
+    gradients are read and checked before the first update. The file itself is never modified.
 
     Parameters
     ----------
@@ -29,13 +28,13 @@ def load(path: str | os.PathLike[str]) -> GraftBoostClassifier | GraftBoostRegre
     Raises
     ------
     InvalidFileError
-        If it is no such file, or is damaged, or was written by a newer version.
+        If the file is not a model, is damaged, or was written by a newer version.
     """
     return restored(model_file.restore(found := file_format.load(path)), found.source)
 
 
 def restored(saved: model_file.Saved, source: str) -> GraftBoostClassifier | GraftBoostRegressor:
-    """Return the estimator that was saved; `source` is what errors call the file."""
+    """Return the estimator for the content of a file; error messages call the file `source`."""
     kinds = {kind.__name__: kind for kind in (GraftBoostClassifier, GraftBoostRegressor)}
     try:
         return kinds[saved.estimator]._restored(saved)

@@ -1,4 +1,4 @@
-"""How much memory there is."""
+"""The parameter `stats_memory`, and the memory of the machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 UNLIMITED = 2**63 - 1
 
-# Where Linux says how much a container may use, in its two versions.
+# The memory limits of a container under Linux, for both versions of cgroups.
 LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -16,7 +16,7 @@ LIMITS = (
 
 
 def stats_bytes(stats_memory: float | None) -> int:
-    """Return how many bytes the parameter `stats_memory` means.
+    """Return the number of bytes for a value of the parameter `stats_memory`.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def stats_bytes(stats_memory: float | None) -> int:
 
 
 def memory_size() -> int:
-    """Return the bytes of memory that this process may use, or `UNLIMITED` if nobody says."""
+    """Return the bytes of memory that this process may use, or `UNLIMITED` if unknown."""
     sizes = [UNLIMITED]
     with contextlib.suppress(AttributeError, OSError, ValueError):  # not a POSIX system
         sizes.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

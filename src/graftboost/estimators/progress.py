@@ -1,4 +1,4 @@
-"""What a fit tells while it runs: the line that `verbose` shows, and scikit-learn's callbacks."""
+"""Progress of a fit: the line shown with `verbose`, and scikit-learn's callbacks."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ try:
 except ImportError:  # scikit-learn before 1.9 has no callbacks
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing to support."""
+        """A placeholder without any effect."""
 
 
 __all__ = ["CallbackSupportMixin", "OnIteration", "Progress", "ProgressLine"]
 
-# What the engine calls after each iteration, with the number of iterations done and the validation
-# loss (NaN without validation rows). True stops the fit there.
+# The engine calls this after each iteration, with the number of iterations done and the validation
+# loss (NaN without validation rows). Returning True stops the fit.
 OnIteration = Callable[[int, float], bool]
 
 
 class ProgressLine:
-    """One line about a fit that takes long, rewritten in place on a terminal.
+    """A progress line for a long fit, rewritten in place on a terminal.
 
-    Nothing is shown in the first second. Where the line cannot be rewritten, in a log or a
-    notebook, a new one comes every ten seconds. A fit ends with one line in any case.
+    Nothing is shown during the first second. In a log or a notebook, where the line cannot be
+    rewritten, a new line is printed every ten seconds. Every fit ends with one line.
 
     Parameters
     ----------
     title : str
-        What is being fitted.
+        The name of the estimator.
     n_iterations : int
-        How many iterations there will be at most.
+        The maximal number of iterations.
     stream : file
-        Where to write; standard error if not given.
+        The output stream. Default: standard error.
     clock : callable
         Returns the time in seconds.
 
@@ -70,7 +70,7 @@ class ProgressLine:
         self._state = (0, math.nan)
 
     def on_iteration(self, iteration: int, validation_loss: float) -> bool:
-        """Take note of an iteration, and show it if it is time to."""
+        """Record an iteration, and show it if enough time has passed."""
         self._state = (iteration, validation_loss)
         now = self._clock()
         if now >= self._next:
@@ -79,7 +79,7 @@ class ProgressLine:
         return False
 
     def close(self) -> None:
-        """Show how the fit ended."""
+        """Show the final line."""
         self._write(self._clock(), last=True)
 
     def _write(self, now: float, last: bool) -> None:
@@ -89,7 +89,7 @@ class ProgressLine:
         if not math.isnan(loss):
             text += f", validation loss {loss:.6g}"
         if self._in_place:
-            # Blanks cover what a longer line left behind.
+            # Spaces overwrite the rest of a longer line.
             self._width, padding = len(text), " " * (self._width - len(text))
             text = f"\r{text}{padding}"
         self._stream.write(text if self._in_place and not last else f"{text}\n")
@@ -97,19 +97,19 @@ class ProgressLine:
 
 
 class CallbackTasks:
-    """A fit as scikit-learn's callbacks see it: one task, with a subtask for each iteration.
+    """A fit for scikit-learn's callbacks: one task, with a subtask for each iteration.
 
     The trees of an unfinished fit belong to the engine, so callbacks get a `fitted_estimator` only
-    when the fit ends. A callback that returns True after an iteration ends the fit there.
+    when the fit ends. A callback that returns True after an iteration stops the fit.
 
     Parameters
     ----------
     estimator : estimator
-        The one that is being fitted; its callbacks are set up here.
+        The estimator that is being fitted.
     n_iterations : int
-        How many iterations there will be at most.
+        The maximal number of iterations.
     data : mapping
-        X, y and metadata as the caller of `fit` gave them.
+        X, y and metadata as passed to `fit`.
     """
 
     def __init__(self, estimator: Any, n_iterations: int, data: Mapping[str, Any]) -> None:
@@ -117,19 +117,19 @@ class CallbackTasks:
         self._n_iterations = n_iterations
         self._fit = estimator._init_callback_context(max_subtasks=n_iterations)
         self._fit.call_on_fit_task_begin(**self._arguments)
-        # The fit takes part in a meta-estimator's tasks even if it has no callbacks of its own.
+        # The fit takes part in the tasks of a meta-estimator even without its own callbacks.
         self.is_watched = bool(getattr(estimator, "_skl_callbacks", None))
         self._iteration: Any = self._begin_iteration() if self.is_watched else None
 
     def on_iteration(self, iteration: int, validation_loss: float) -> bool:
-        """End one iteration and begin the next; tell whether a callback wants to stop."""
+        """End one iteration and begin the next; return whether a callback wants to stop."""
         stop = bool(self._iteration.call_on_fit_task_end(**self._arguments))
         if not stop and iteration < self._n_iterations:
             self._iteration = self._begin_iteration()
         return stop
 
     def close(self) -> None:
-        """End the task; the estimator is fitted."""
+        """End the task of a fitted estimator."""
         self._fit.call_on_fit_task_end(**self._arguments, reconstruction_attributes={})
 
     def _begin_iteration(self) -> Any:
@@ -139,14 +139,14 @@ class CallbackTasks:
 
 
 class Progress:
-    """All that listens to one fit of an estimator.
+    """All listeners of one fit of an estimator.
 
     Parameters
     ----------
     estimator : estimator
-        The one that is being fitted, with its `verbose` and its callbacks.
+        The estimator that is being fitted, with its `verbose` and its callbacks.
     data : mapping
-        X, y and metadata as the caller of `fit` gave them.
+        X, y and metadata as passed to `fit`.
     """
 
     def __init__(self, estimator: Any, data: Mapping[str, Any]) -> None:
@@ -164,15 +164,15 @@ class Progress:
 
     @property
     def on_iteration(self) -> OnIteration | None:
-        """What the engine is to call, or None: then it need not leave its loop."""
+        """The function that the engine calls, or None if there are no listeners."""
         return self._tell_all if self._hooks else None
 
     def close(self) -> None:
-        """Tell that the fit has succeeded."""
+        """Notify the listeners that the fit has succeeded."""
         for listener in self._listeners:
             listener.close()
 
     def _tell_all(self, iteration: int, validation_loss: float) -> bool:
-        # Every listener is to hear of the iteration, even if one before it wants to stop.
+        # All listeners are called, even if one of them wants to stop.
         answers = [hook(iteration, validation_loss) for hook in self._hooks]
         return any(answers)

@@ -1,4 +1,4 @@
-"""The regressor."""
+"""The estimator for regression."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from graftboost.input.targets import check_target
 
 @describe_parameters
 class GraftBoostRegressor(RegressorMixin, GraftBoost):
-    """Gradient boosted trees for a numeric target, by squared error.
+    """Gradient boosted trees for a numeric target, with squared error.
 
-    Missing values need no care, and X may be an array or a data frame of pandas, polars or pyarrow.
+    Missing values are supported. X may be an array, a data frame of pandas, polars or pyarrow, or
+    a sparse matrix.
 
     Parameters
     ----------
@@ -27,21 +28,21 @@ class GraftBoostRegressor(RegressorMixin, GraftBoost):
     Attributes
     ----------
     n_features_in_ : int
-        How many features X had.
+        Number of features of X in `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Their names, if X had names and all were strings.
+        Names of the features. Defined only if all column names of X are strings.
     feature_importances_ : ndarray of shape (n_features_in_,)
-        Each feature's share of the gain of all splits.
+        Share of each feature in the total gain of all splits.
     n_iter_ : int
-        How many iterations the model has.
+        Number of iterations of the model.
     n_rows_ : int
-        How many rows the model holds. Rows held out for validation are not among them.
+        Number of rows the model holds, not counting rows held out for validation.
     row_ids_ : ndarray of int64 of shape (n_rows_,)
-        Their ids.
+        Ids of the rows the model holds.
     validation_losses_ : ndarray
-        Half the mean squared error of the validation rows after each iteration that was trained.
+        Half the mean squared error of the validation rows after each trained iteration.
     best_iteration_ : int
-        After how many iterations that loss was least.
+        Number of iterations with the smallest validation loss.
 
     Examples
     --------
@@ -59,8 +60,8 @@ class GraftBoostRegressor(RegressorMixin, GraftBoost):
         Parameters
         ----------
         X : array-like, data frame or sparse table of shape (n_rows, n_features)
-            Features. Values beyond those seen in `fit` are treated like the nearest ones seen; a
-            category that was not seen belongs to none of those that were.
+            Features. A value outside the range of `fit` falls into the outermost bin. An unseen
+            category is different from all known categories.
 
         Returns
         -------
@@ -70,7 +71,7 @@ class GraftBoostRegressor(RegressorMixin, GraftBoost):
         return self._raw_scores(X)[:, 0]
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
-        """Yield what `predict` would return after each iteration.
+        """Yield the result of `predict` after each iteration.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Estimators to files."""
+"""Write estimators to files."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Savable(Updatable, BaseEstimator):
     n_features_in_: int
 
     def save(self, path: str | os.PathLike[str], *, updatable: bool | None = None) -> None:
-        """Write the model to a file, from which `graftboost.load` reads it.
+        """Write the model to a file, to be read with `graftboost.load`.
 
-        The file holds numbers and text only: whoever reads it runs nothing that is in it.
+        The file contains only numbers and text. Reading it does not execute any code.
 
         Parameters
         ----------
         path : path
-            Where. A file that is there is replaced when the new one is complete.
+            The file. An existing file is replaced once the new one is complete.
         updatable : bool, default=None
-            Whether the model can be updated when it is read again. Without, it can if it can now;
-            False leaves out the rows and makes a small file, for predicting.
+            Whether the loaded model can be updated. Default: same as the model. False leaves out
+            the rows, which makes a small file for prediction only.
 
         Examples
         --------
@@ -52,8 +52,8 @@ class Savable(Updatable, BaseEstimator):
         check_is_fitted(self)
         if type(self).__name__ not in model_file.ESTIMATORS:
             raise TypeError(
-                f"{type(self).__name__} is a class of your own, which a file cannot name. Keep the "
-                "model with pickle."
+                f"{type(self).__name__} is a user-defined class, which a file cannot store. Use "
+                "pickle instead."
             )
         if updatable and not self._forest.updatable:
             self._check_updatable()
@@ -62,10 +62,10 @@ class Savable(Updatable, BaseEstimator):
             model_file.save(path, self._saved(), state=state)
 
     def _saved(self) -> Saved:
-        """Return all there is to the model."""
+        """Return the content of a file for this model."""
         parameters = self.get_params(deep=False)
         if isinstance(parameters["random_state"], np.random.RandomState):
-            parameters["random_state"] = None  # another fit would draw other numbers, too
+            parameters["random_state"] = None  # the next fit draws new numbers anyway
         names = self._columns.names
         return Saved(
             type(self).__name__,
@@ -80,7 +80,7 @@ class Savable(Updatable, BaseEstimator):
 
     @classmethod
     def _restored(cls, saved: Saved) -> Self:
-        """Return the estimator that was saved."""
+        """Return the estimator for the content of a file."""
         known = cls().get_params(deep=False)
         unknown = [name for name in saved.parameters if name not in known]
         if unknown:

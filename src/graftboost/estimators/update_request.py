@@ -71,7 +71,7 @@ class AddedRows:
 
 
 @dataclass(frozen=True)
-class Change:
+class UpdateRequest:
     """One update request.
 
     Attributes

@@ -1,4 +1,4 @@
-"""Rows into and out of a fitted model."""
+"""Methods that add rows to a fitted model and remove rows from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graftboost.estimators.memory import stats_bytes
 from graftboost.estimators.parameters import CONSTRAINTS
 from graftboost.estimators.report import UpdateReport
 from graftboost.estimators.threads import thread_count
-from graftboost.estimators.update_request import UPDATE_PARAMETERS, AddedRows, Change, Rule
+from graftboost.estimators.update_request import UPDATE_PARAMETERS, AddedRows, Rule, UpdateRequest
 from graftboost.input.columns import Columns
 from graftboost.input.row_ids import LARGEST_ID, NO_IDS, check_row_ids, ids_to_remove
 from graftboost.input.rows import Rows
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from graftboost.estimators.update_lock import UpdateLock
 
 
-def _is_to_be_updatable(model: Updatable) -> bool:
+def _has_partial_fit(model: Updatable) -> bool:
     if not model.updatable:
         raise AttributeError("partial_fit needs a model with updatable=True.")
     return True
@@ -40,9 +40,9 @@ class Updatable(ABC):
     """The methods that change which rows a fitted model holds.
 
     A call that raises has changed nothing, except that Ctrl-C may arrive just after the engine has
-    done all of the update. Nothing is left to do by then: `_next_id` is advanced and `_classes`
-    written before the engine is called, and taken back if the engine has not done the update.
-    `_classes` has the classes for each number of them, and is read by how many the engine has.
+    completed the update. The update is then complete: `_next_id` and `_classes` are written before
+    the engine is called, and restored if the engine has not made the update. `_classes` maps a
+    number of classes to the classes; the engine's number of classes selects the current entry.
     """
 
     _forest: Forest
@@ -73,17 +73,17 @@ class Updatable(ABC):
         X : array-like, data frame or sparse table of shape (n_rows, n_features)
             Features, with the columns of `fit`.
         y : array-like of shape (n_rows,)
-            Targets. Classes that the model does not know yet make it grow.
+            Targets. They may include classes that the model does not know yet.
         sample_weight : array-like of shape (n_rows,), default=None
-            Weight of each row, on the scale of the weights in `fit`; one, if not given.
+            Weight of each row, on the scale of the weights in `fit`. Default: one.
         row_ids : array-like of int of shape (n_rows,), default=None
-            An id for each row, which no other row that the model holds has. Without, ids go on
-            from the largest one ever used.
+            An id for each row that no other row of the model has. Default: consecutive ids after
+            the largest id ever used.
 
         Returns
         -------
         UpdateReport
-            What was done.
+            What the update did.
 
         Examples
         --------
@@ -105,13 +105,13 @@ class Updatable(ABC):
         Parameters
         ----------
         row_ids : int, array-like of int or bool, or slice
-            Ids of the rows, or a mask over `row_ids_`, or a slice of ids: ``slice(100, 200)`` are
-            the rows held whose ids lie from 100 to 199.
+            Ids of the rows, a mask over `row_ids_`, or a slice of ids: ``slice(100, 200)`` selects
+            all rows of the model with ids from 100 to 199.
 
         Returns
         -------
         UpdateReport
-            What was done.
+            What the update did.
 
         Examples
         --------
@@ -136,20 +136,20 @@ class Updatable(ABC):
         row_ids: ArrayLike | None = None,
         remove: ArrayLike | slice | None = None,
     ) -> UpdateReport:
-        """Add and remove rows in one pass, as a sliding window does.
+        """Add and remove rows in one pass, for example for a sliding window.
 
         Parameters
         ----------
         X, y, sample_weight, row_ids
-            Rows to add, as in `add`; may be left out.
+            Rows to add, as in `add`. Default: none.
         remove
-            Rows to remove, as in `remove`; may be left out. A row that is removed frees its id
-            for one that is added in the same call.
+            Rows to remove, as in `remove`. Default: none. An added row may have the id of a row
+            that is removed in the same call.
 
         Returns
         -------
         UpdateReport
-            What was done.
+            What the update did.
         """
         return self._update(X, y, sample_weight, row_ids, remove, "remove")
 
@@ -162,13 +162,13 @@ class Updatable(ABC):
         remove: ArrayLike | slice | None,
         argument: str,
     ) -> UpdateReport:
-        """Update; `argument` is what the caller calls the rows to remove."""
+        """Update; error messages call the rows to remove `argument`."""
         start = time.perf_counter()
         self._check_updatable()
         with self._update_lock.lock, Copies() as copies:
             change = self._read_change(X, y, sample_weight, row_ids, remove, argument, copies)
             report = self._apply(change, argument, start)
-        return report  # noqa: RET504 - not inside: whenever Ctrl-C comes, the lock is let go of
+        return report  # noqa: RET504 - outside the block, so that Ctrl-C always releases the lock
 
     def _read_change(
         self,
@@ -179,10 +179,10 @@ class Updatable(ABC):
         remove: ArrayLike | slice | None,
         argument: str,
         copies: Copies | None = None,
-    ) -> Change:
-        """Check what a caller wants done, and make it ready for the engine.
+    ) -> UpdateRequest:
+        """Validate the arguments of an update and encode them for the engine.
 
-        `copies` takes note of arrays in the change that nobody else holds.
+        New arrays are registered in `copies`, to be overwritten after the update.
         """
         self._read_update_parameters()
         removed = NO_IDS if remove is None else ids_to_remove(self._forest, remove, argument)
@@ -190,10 +190,10 @@ class Updatable(ABC):
             X, y, sample_weight, row_ids, Copies() if copies is None else copies
         )
         rule = Rule.of(self.tolerance_rule, self.tolerance, self.split_sample, self.max_bins)
-        return Change(rule, removed, added, classes, relabel)
+        return UpdateRequest(rule, removed, added, classes, relabel)
 
     def _read_update_parameters(self) -> dict[str, Any]:
-        """Check the parameters that updates read, and return them."""
+        """Validate the parameters that updates read, and return them."""
         parameters = {name: getattr(self, name) for name in UPDATE_PARAMETERS}
         validate_parameter_constraints(
             {name: CONSTRAINTS[name] for name in UPDATE_PARAMETERS},
@@ -202,8 +202,8 @@ class Updatable(ABC):
         )
         return parameters
 
-    def _apply(self, change: Change, argument: str, start: float) -> UpdateReport:
-        """Call the engine, with all written down that follows from its success."""
+    def _apply(self, change: UpdateRequest, argument: str, start: float) -> UpdateReport:
+        """Call the engine, and keep `_next_id` and `_classes` consistent with its result."""
         forest, n_threads = self._forest, thread_count(self.n_jobs)
         next_id, n_changes = self._next_id, forest.n_changes
         last_id = next_id - 1 if change.added is None else largest(change.added.ids)
@@ -216,7 +216,7 @@ class Updatable(ABC):
                 self._classes.update(classes)
             report = change.apply(forest, n_threads, argument=argument, start=start)
         except BaseException:
-            # Ctrl-C comes before the engine has done its work, or after: the engine tells which.
+            # Ctrl-C may arrive before or after the engine has made the update.
             if forest.n_changes == n_changes:
                 self._next_id = next_id
                 for number in unseen:
@@ -227,10 +227,10 @@ class Updatable(ABC):
         return report
 
     def _forget_categories(self) -> None:
-        """Keep no more than a fingerprint of each category that no row has any more.
+        """Replace categories that no row has any more by their fingerprints.
 
-        This walks over all rows, so it is done where the engine has done so too, and before the
-        model is stored. The update itself has succeeded by now, and is not to fail here.
+        This reads all rows, so it is done only after a refit and before the model is stored. The
+        update itself has already succeeded and must not fail here.
         """
         with contextlib.suppress(MemoryError):
             self._columns = self._columns.held_by(self._forest)
@@ -239,11 +239,11 @@ class Updatable(ABC):
         check_is_fitted(self)
         if not self._forest.updatable:
             raise ValueError(
-                "This model holds no rows: it was fitted, or saved, with updatable=False. "
-                "Fit it anew with updatable=True."
+                "This model holds no rows: it was fitted or saved with updatable=False. "
+                "Fit a new model with updatable=True."
             )
 
-    @available_if(_is_to_be_updatable)  # type: ignore[untyped-decorator]
+    @available_if(_has_partial_fit)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
         X: Any,
@@ -251,14 +251,14 @@ class Updatable(ABC):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Add rows, as scikit-learn's streaming estimators do; the first call fits.
+        """Add rows, like scikit-learn's incremental estimators; the first call fits.
 
         Parameters
         ----------
         X, y, sample_weight
             Rows to add, as in `add`.
         classes : array-like, default=None
-            Taken for the sake of the interface, and not needed: classes are learned as they come.
+            Ignored; present for API compatibility. Classes are learned when they first occur.
 
         Returns
         -------
@@ -272,9 +272,9 @@ class Updatable(ABC):
         return self
 
     def refit(self) -> Self:
-        """Train all trees again from the rows that the model holds.
+        """Train all trees again on the rows that the model holds.
 
-        The model is then, bit for bit, the one that `fit` makes of these rows with the same bins.
+        The result is, bit for bit, the model that `fit` trains on these rows with the same bins.
 
         Returns
         -------
@@ -289,13 +289,12 @@ class Updatable(ABC):
         return self
 
     def refresh(self) -> Self:
-        """Bring leaf values to those that the trees as they are have on the rows held.
+        """Recompute leaf values on the current rows, keeping the structure.
 
-        Rows keep the gradients that they recorded while the trees before them change, so leaf
-        values drift a little from what the present rows would give. This records all gradients
-        anew, in about the time of a prediction for the rows held. Which nodes split, and where,
-        does not change. The first update afterwards counts the sums of all candidates again and
-        takes longer for it, though no longer than a refit.
+        Rows outside regrown nodes keep their recorded gradients while earlier trees change, so the
+        leaf values drift slightly. A refresh records fresh gradients for all rows, in about the
+        time of a prediction for them. Splits do not change. The first update after a refresh
+        recomputes all histograms and takes longer, but not longer than a refit.
 
         Returns
         -------
@@ -316,12 +315,12 @@ class Updatable(ABC):
         return self
 
     def check_state(self) -> None:
-        """Recount every sum that the model stores from the rows that it holds.
+        """Recompute every stored sum from the training rows, and compare exactly.
 
         Raises
         ------
         RuntimeError
-            If one differs, by however little.
+            If stored sums do not match the training rows.
         """
         check_is_fitted(self)
         self._forest.check_state(thread_count(self.n_jobs))
@@ -334,7 +333,7 @@ class Updatable(ABC):
 
     @property
     def n_rows_(self) -> int:
-        """How many rows the model holds."""
+        """Number of rows that the model holds."""
         check_is_fitted(self)
         return self._forest.n_rows
 
@@ -350,7 +349,7 @@ class Updatable(ABC):
         row_ids: ArrayLike | None,
         copies: Copies,
     ) -> tuple[AddedRows | None, list[int], NDArray[Any] | None]:
-        """Return the rows, the new code of each old class, and the classes there are then."""
+        """Return the rows, the new code of each known class, and the classes after the update."""
         classes = getattr(self, "classes_", None)
         same = [] if classes is None else list(range(len(classes)))
         if X is None:
@@ -369,9 +368,9 @@ class Updatable(ABC):
         if ids is None:
             if self._next_id + table.n_rows - 1 > LARGEST_ID:
                 raise ValueError(
-                    f"row_ids is needed: ids go on from the largest one used, {self._next_id - 1}, "
-                    f"and none larger than {LARGEST_ID} is left for the {table.n_rows} rows of X. "
-                    "Pass ids that are free."
+                    f"row_ids is required: default ids continue after the largest id ever used, "
+                    f"{self._next_id - 1}, but the {table.n_rows} rows of X would exceed the "
+                    f"largest possible id, {LARGEST_ID}. Pass unused ids."
                 )
             ids = np.arange(self._next_id, self._next_id + table.n_rows, dtype=np.int64)
         weight = check_weight(sample_weight, table.n_rows, all_may_be_zero=True)
@@ -383,7 +382,7 @@ class Updatable(ABC):
     def _read_added_target(
         self, y: Any, n_rows: int
     ) -> tuple[NDArray[np.float64], list[int], NDArray[Any] | None]:
-        """Return the target of added rows, the new code of each old class, and all classes."""
+        """Return the target of added rows, the new code of each known class, and all classes."""
 
     def _added_class_weights(self, classes: NDArray[Any] | None) -> NDArray[np.float64] | None:
         return None

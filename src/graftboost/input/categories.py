@@ -1,7 +1,7 @@
-"""Categorical columns: what the categories are, and which one each row has.
+"""Categorical columns: the categories of a feature, and the encoding of a column.
 
-A model knows a category by its value, never by the code that some data frame gave it: codes change
-with the frame, with the order of its rows, and from one library to the next.
+Categories are identified by their values and not by the codes of a data frame, because codes
+depend on the frame, the order of its rows, and the library.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from graftboost.persistence.json_values import Forgotten, forget_unheld
 if TYPE_CHECKING:
     from graftboost._engine import Forest
 
-# The engine has 65,536 codes a feature, of which two are "missing" and "unseen".
+# The engine has 65,536 codes per feature; two of them are "missing" and "unseen".
 MOST_CATEGORIES = 65_534
 
 
 @dataclass(frozen=True)
 class Coded:
-    """A column of a category dtype: a code for each row, -1 where missing, and what codes mean."""
+    """A column with a category dtype: a code per row, -1 for missing, and the values of codes."""
 
     codes: NDArray[np.int64]
     values: list[Any]
 
     @classmethod
     def read(cls, series: nw.Series[Any]) -> Coded:
-        """Take the codes of a series as they are, without building its values."""
+        """Read the codes of a series, without converting them to values."""
         native = series.to_native()
         if nw.dependencies.is_polars_series(native):
-            # An Enum declares its categories, which therefore depend on no row.
+            # The categories of an Enum are declared, so they depend on no row.
             declared = series.dtype.categories if isinstance(series.dtype, nw.Enum) else None
             return cls._read_polars(native, declared)
         if nw.dependencies.is_pyarrow_chunked_array(native):
@@ -51,7 +51,7 @@ class Coded:
         codes = series.to_physical().cast(int).fill_null(-1).to_numpy()
         if declared is not None:
             return cls(codes, list(declared))
-        # The whole process shares the codes of Categoricals: only those in the column may matter.
+        # The process shares the codes of all Categoricals; only codes in this column are used.
         present = series.drop_nulls().unique()
         values: list[Any] = [None] * (int(codes.max(initial=-1)) + 1)
         for code, value in zip(present.to_physical().to_list(), present.to_list(), strict=True):
@@ -65,17 +65,17 @@ class Coded:
         return cls(np.concatenate(codes), chunks[-1].dictionary.to_pylist())
 
 
-# A column on its way in: plain numbers, objects (None where missing), or codes with their values.
+# A column of X: numbers, objects (None where missing), or codes with their values.
 Column = NDArray[Any] | Coded
 
 
 class Categories:
-    """The categories of one feature, in an order that no row and no library can change.
+    """The categories of one feature, in an order that depends only on their values.
 
     Parameters
     ----------
     values : list
-        Distinct values, none of them missing. They are kept sorted.
+        Distinct values without missing values. They are sorted.
 
     Examples
     --------
@@ -91,14 +91,14 @@ class Categories:
 
     @classmethod
     def restored(cls, values: list[Any]) -> Categories:
-        """Categories as they were saved, in that order; some may be forgotten."""
+        """Return saved categories in their order; some may be fingerprints."""
         categories = cls([])
         categories.values = values
         return categories
 
     @classmethod
     def learn(cls, column: Column) -> Categories:
-        """Find the categories of a column: those its dtype declares, or else those that occur."""
+        """Return the categories that the dtype of a column declares, or else those that occur."""
         if isinstance(column, Coded):
             return cls(list(dict.fromkeys(v for v in column.values if not is_missing(v))))
         if column.dtype == object:
@@ -114,24 +114,24 @@ class Categories:
 
     @property
     def kind(self) -> str:
-        """What sort of values the categories are: "numbers", "text", "mixed", or "" for none."""
+        """The type of the values: "numbers", "text", "mixed", or "" if there are none."""
         return _kind(list(self._positions))
 
     @cached_property
     def are_own_codes(self) -> bool:
-        """Whether the values are 0, 1, 2, ... so that numbers need no encoding."""
+        """Whether the values are 0, 1, 2, ..., so that columns need no encoding."""
         return (
             not self._forgotten and self.kind == "numbers" and self.values == list(range(len(self)))
         )
 
     def encode(self, column: Column, label: str) -> NDArray[Any]:
-        """Return for each row the index of its category; len(self) if unseen, NaN if missing.
+        """Return the index of each row's category; len(self) if unseen, NaN if missing.
 
-        `label` is what errors call the column.
+        Error messages call the column `label`.
         """
         if isinstance(column, Coded):
             self._check_kind(column.values, label)
-            # One place more than there are codes: code -1, missing, finds it at the end.
+            # The last entry is for code -1, which is a missing value.
             indices = np.array([*map(self._index, column.values), math.nan], dtype=np.float32)
             return indices[column.codes]
         if column.dtype == object:
@@ -154,7 +154,7 @@ class Categories:
             low, table = self._table
             inside = (column >= low) & (column < low + len(table))
             place = np.where(inside, column, low).astype(np.intp)
-            unknown = place != column  # beyond both ends, or between two integers
+            unknown = place != column  # out of range, or not an integer
             place -= low
             codes = table[place]
         if unknown.any():
@@ -166,7 +166,7 @@ class Categories:
 
     @cached_property
     def _table(self) -> tuple[int, NDArray[np.float32]] | None:
-        """The least category, and codes from it to the greatest, if they are integers."""
+        """The smallest category and a table of codes up to the largest, if they are integers."""
         values = np.array(list(self._positions)) if self.kind == "numbers" else np.empty(0)
         if code_integers(values) is None:
             return None
@@ -192,16 +192,16 @@ class Categories:
         return {v: i for i, v in enumerate(self.values) if isinstance(v, Forgotten)}
 
     def _check_kind(self, values: list[Any], label: str) -> None:
-        """Raise if text is to be found among numbers or the reverse: nothing ever would be."""
+        """Raise if the column holds text and the categories are numbers, or the reverse."""
         kind = _kind([value for value in values if not is_missing(value)])
         if {self.kind, kind} == {"numbers", "text"}:
             raise ValueError(
-                f"{label} holds {kind}, but in fit its categories were {self.kind}. Pass values of "
-                "that sort."
+                f"{label} contains {kind}, but its categories in fit were {self.kind}. Pass "
+                f"{self.kind}."
             )
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the values, and the fingerprints of those that are forgotten."""
+        """Return the values, and the fingerprints of forgotten ones, as plain values."""
         return {
             "values": [None if isinstance(v, Forgotten) else v for v in self.values],
             "forgotten": {i: value.fingerprint for value, i in self._forgotten.items()},
@@ -209,16 +209,16 @@ class Categories:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Categories:
-        """Return what `to_plain` was called on."""
+        """Return the categories for a result of `to_plain`."""
         values = list(plain["values"])
         for position, fingerprint in plain["forgotten"].items():
             values[position] = Forgotten(fingerprint)
         return cls.restored(values)
 
     def held_by(self, forest: Forest, feature: int) -> Categories:
-        """Return these categories, with those that no row of a forest has forgotten."""
+        """Return these categories; those that no row of a forest has become fingerprints."""
         if not forest.updatable:
-            return self  # it has no rows that could tell
+            return self  # it has no rows
         values = forget_unheld(self.values, forest.held_codes(feature)[1:])
         return self if values == self.values else Categories.restored(values)
 
@@ -230,12 +230,12 @@ class Categories:
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a value stands for none: None, NaN, or a library's own null."""
+    """Tell whether a value is missing: None, NaN, or the null value of a library."""
     if value is None:
         return True
     if isinstance(value, str | int):
         return False
-    # NaN and NaT differ from themselves; pandas' NA answers every comparison with itself.
+    # NaN and NaT are unequal to themselves; comparisons with pandas' NA return NA.
     different = value != value
     return different is value or different is True or different is np.True_
 
@@ -251,5 +251,5 @@ def _kind(values: list[Any]) -> str:
 def _sorted(values: list[Any]) -> list[Any]:
     try:
         return sorted(values)
-    except TypeError:  # values of different types have no order of their own
+    except TypeError:  # values of different types cannot be compared
         return sorted(values, key=lambda value: (type(value).__name__, str(value)))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Columns:
-    """What fit learned about the columns of X: how many, their names, the categories of some.
+    """What `fit` learned about the columns of X: number, names, and categories.
 
     Examples
     --------
@@ -49,14 +49,14 @@ class Columns:
         return cls(table.names, table.n_features, categories)
 
     def held_by(self, forest: Forest) -> Columns:
-        """Return these columns, with the categories that no row of a forest has forgotten."""
+        """Return these columns; categories that no row of a forest has become fingerprints."""
         categories = {
             feature: found.held_by(forest, feature) for feature, found in self.categories.items()
         }
         return replace(self, categories=categories)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the same as values that need no class of ours to be read again."""
+        """Return the content as plain values, which can be read without this class."""
         return {
             "names": None if self.names is None else self.names.tolist(),
             "n_features": self.n_features,
@@ -67,7 +67,7 @@ class Columns:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Columns:
-        """Return what `to_plain` was called on."""
+        """Return the columns for a result of `to_plain`."""
         names = plain["names"]
         return cls(
             None if names is None else np.array(names, dtype=object),
@@ -80,13 +80,13 @@ class Columns:
 
     @property
     def n_categories(self) -> dict[int, int]:
-        """How many categories each categorical column has."""
+        """The number of categories of each categorical column."""
         return {feature: len(found) for feature, found in self.categories.items()}
 
     def encode(self, table: Table, copies: Copies | None = None) -> AnyTable:
         """Return the engine's matrix for a table with these columns.
 
-        `copies` takes note of it, unless it is the caller's own.
+        A new matrix is registered in `copies`; the caller's own matrix is not.
         """
         matrix = self._encoded(table)
         return matrix if copies is None or matrix is table.columns else copies.add(matrix)
@@ -103,13 +103,12 @@ class Columns:
             codes = categories.encode(matrix[:, feature], table.label(feature))
             if not categories.are_own_codes:
                 if matrix is table.columns:
-                    matrix = matrix.copy()  # it is the caller's
+                    matrix = matrix.copy()  # the original belongs to the caller
                 matrix[:, feature] = codes
         return matrix
 
     def _encode_sparse(self, table: Table) -> AnyTable:
-        # Categories are numbered from 0, and the first need not be that of the number 0: all cells
-        # of such a column are written anew.
+        # Category 0 need not be the value 0, so all cells of such a column are stored.
         rows: AnyTable = table.columns
         codes = {
             feature: categories.encode(table.column(feature), table.label(feature))
@@ -129,7 +128,7 @@ class Columns:
             for feature in range(self.n_features)
         ]
         single = all(np.can_cast(column.dtype, np.float32) for column in columns)
-        # Columns come one by one, so each is written where it is contiguous.
+        # Columns are written one by one, so each is contiguous.
         matrix = np.empty((len(columns), table.n_rows), np.float32 if single else np.float64).T
         for feature, column in enumerate(columns):
             matrix[:, feature] = column
@@ -140,13 +139,13 @@ class Columns:
         if table.n_features != self.n_features:
             raise ValueError(
                 f"{table.argument} has {table.n_features} features, but {self.n_features} "
-                "were given in X. Pass the same columns in the same order."
+                "were passed to fit. Pass the same columns in the same order."
             )
         if self.names is None or table.names is None:
             return
         if not np.array_equal(self.names, table.names):
             raise ValueError(
-                f"{table.argument} does not have the feature names of X, or has them in another "
+                f"{table.argument} does not have the feature names of fit, or has them in another "
                 "order. Pass the same columns in the same order."
             )
 
@@ -158,13 +157,13 @@ def _learn_categories(table: Table, feature: int) -> Categories:
     if len(categories) > MOST_CATEGORIES:
         raise ValueError(
             f"{table.label(feature)} has {len(categories)} categories, but at most "
-            f"{MOST_CATEGORIES} are possible. Join the rare ones, or leave the column out."
+            f"{MOST_CATEGORIES} are possible. Merge rare categories, or drop the column."
         )
     return categories
 
 
 def _numbers(table: Table, feature: int) -> NDArray[Any]:
-    """Return a column that is not categorical; raise unless it holds numbers."""
+    """Return a numeric column; raise if it does not contain numbers."""
     column = table.column(feature)
     label = table.label(feature)
     if isinstance(column, Coded):
@@ -177,15 +176,17 @@ def _numbers(table: Table, feature: int) -> NDArray[Any]:
     odd = next((value for value in column if _is_text_or_time(value)), None)
     if odd is not None:
         raise ValueError(
-            f"{label} holds a value of type {type(odd).__name__}, which is neither a number nor of "
-            "a category dtype. Convert the column to numbers, or to categories (pandas: "
+            f"{label} contains a value of type {type(odd).__name__}, which is neither a number nor "
+            "of a category dtype. Convert the column to numbers, or to categories (pandas: "
             ".astype('category'), polars: .cast(pl.Categorical), pyarrow: .dictionary_encode()), "
             "or list it in categorical_features."
         )
     try:
         return column.astype(np.float64)
     except TypeError as error:
-        raise TypeError(f"{label} does not hold numbers: {error}") from error
+        raise TypeError(
+            f"{label} contains values that are not numbers. Convert the column to numbers."
+        ) from error
 
 
 def _is_text_or_time(value: Any) -> bool:
@@ -199,8 +200,8 @@ def _is_text_or_time(value: Any) -> bool:
 def _check_finite(matrix: AnyTable, table: Table) -> None:
     """Raise if a value is infinite.
 
-    The least and the greatest value tell, without the temporaries that isinf would need; fmin and
-    fmax pass over NaN.
+    The extremes are computed first, because isinf needs a temporary array; fmin and fmax ignore
+    NaN.
     """
     values = matrix.data if is_sparse(matrix) else matrix
     if not values.size:
@@ -214,17 +215,17 @@ def _check_finite(matrix: AnyTable, table: Table) -> None:
 
 def _infinity_in(table: Table, feature: int) -> str:
     return (
-        f"{table.label(feature)} contains infinity. Put NaN where a value is missing, or a large "
-        "finite number."
+        f"{table.label(feature)} contains infinity. Replace it by NaN for a missing value, or by a "
+        "large finite number."
     )
 
 
 def find_categorical(table: Table, categorical_features: Any) -> list[int]:
-    """Return which columns are categorical, as the parameter `categorical_features` says."""
+    """Return the columns that the parameter `categorical_features` selects."""
     if categorical_features is None:
         return []
     if isinstance(categorical_features, str):
-        # "from_dtype": a matrix has no such dtype, so none of its columns is categorical.
+        # "from_dtype": the columns of a matrix never have a category dtype.
         columns = table.columns if isinstance(table.columns, list) else []
         return [feature for feature, column in enumerate(columns) if isinstance(column, Coded)]
     asked = np.asarray(categorical_features)
@@ -232,7 +233,7 @@ def find_categorical(table: Table, categorical_features: Any) -> list[int]:
         if asked.shape != (table.n_features,):
             raise ValueError(
                 f"categorical_features is a mask of shape {asked.shape}, but X has "
-                f"{table.n_features} features. Give one truth value for each."
+                f"{table.n_features} features. Pass one boolean per feature."
             )
         return [int(feature) for feature in np.flatnonzero(asked)]
     found = {find_feature(feature, table, "categorical_features") for feature in asked.tolist()}

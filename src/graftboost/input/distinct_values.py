@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Integers that span fewer values than this are told apart by a table instead of by sorting.
+# Integers within a range smaller than this are found with a table instead of sorting.
 TABLE_SPAN = 1 << 16
 
 
 def code_integers(values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[Any]] | None:
-    """Return each value's position among the distinct values, and these, sorted.
+    """Return the position of each value among the distinct values, and the sorted distinct values.
 
-    None if the values are not integers (of whatever dtype) in a narrow range: those need sorting,
-    which takes ten times as long.
+    Return None if the values are not integers (of any dtype) in a small range. Such values must be
+    sorted, which takes ten times as long.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def code_integers(values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[An
     if values.dtype.kind not in "biuf" or not values.size:
         return None
     low, high = values.min(), values.max()
-    # Written so that NaN, which compares false with everything, fails it.
+    # The condition is false for NaN.
     if not float(high) - float(low) < TABLE_SPAN or abs(float(low)) > 2.0**53:
         return None
     offsets = values.astype(np.intp)
@@ -42,7 +42,7 @@ def code_integers(values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[An
 
 
 def code_strings(values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[Any]] | None:
-    """Do the same for strings that are Python objects, which numpy sorts slowly."""
+    """Do the same for strings in an object array, which numpy sorts slowly."""
     if values.dtype != object:
         return None
     strings = values.tolist()

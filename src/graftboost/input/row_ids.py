@@ -1,4 +1,4 @@
-"""The ids by which rows are known."""
+"""Row ids: validation, and selection of rows to remove."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LARGEST_ID = np.iinfo(np.int64).max
 def check_row_ids(
     row_ids: Any,
     n_rows: int,
-    or_else: str = ", or leave row_ids out to have the rows numbered",
+    or_else: str = ", or omit row_ids to number the rows",
     argument: str = "row_ids",
 ) -> NDArray[np.int64] | None:
-    """Return the rows' ids, or None where they are to be numbered."""
+    """Return the row ids, or None if rows are to be numbered."""
     if row_ids is None:
         return None
     ids = np.asarray(row_ids)
@@ -30,8 +30,8 @@ def check_row_ids(
         ids = ids[:, 0]
     if ids.ndim != 1:
         raise ValueError(
-            f"{argument} has shape {ids.shape}, but one id a row is expected. "
-            f"Pass a flat list{or_else}."
+            f"{argument} has shape {ids.shape}, but must have one id per row. "
+            f"Pass a one-dimensional array{or_else}."
         )
     check_length(ids, n_rows, argument)
     if ids.dtype.kind not in "iu":
@@ -40,8 +40,8 @@ def check_row_ids(
         )
     if ids.dtype.kind == "u" and ids.max() > np.iinfo(np.int64).max:
         raise ValueError(
-            f"{argument} holds {ids.max()}, which is too large: ids are 64-bit signed integers. "
-            f"Give smaller ones{or_else}."
+            f"{argument} contains {ids.max()}, which is too large: ids are signed 64-bit integers. "
+            f"Pass smaller ids{or_else}."
         )
     ids = np.ascontiguousarray(ids, dtype=np.int64)
     if not (ids[1:] > ids[:-1]).all():
@@ -55,8 +55,8 @@ def _check_unique(ids: NDArray[np.int64], or_else: str, argument: str) -> None:
         twice = np.flatnonzero(in_order[1:] == in_order[:-1])
         if len(twice):
             raise ValueError(
-                f"{argument} holds {in_order[twice[0]]} more than once. An id names one row: make "
-                f"them unique{or_else}."
+                f"{argument} contains {in_order[twice[0]]} more than once, but ids must be unique. "
+                f"Remove duplicates{or_else}."
             )
 
 
@@ -66,14 +66,14 @@ def check_length(values: NDArray[Any], n_rows: int, argument: str) -> None:
         table = "X_val" if argument.endswith("_val") else "X"
         raise ValueError(
             f"{argument} has {len(values)} values, but {table} has {n_rows} rows. "
-            "Give one value for each row."
+            "Pass one value per row."
         )
 
 
 def ids_to_remove(forest: Forest, remove: ArrayLike | slice, argument: str) -> NDArray[np.int64]:
-    """Return the ids of rows to remove: given as such, as a mask over those held, or as a slice.
+    """Return the ids of rows to remove, given as ids, a mask over `row_ids_`, or a slice of ids.
 
-    `argument` is what errors call them.
+    Error messages call them `argument`.
     """
     with Copies() as copies:
         return _ids_to_remove(forest, remove, argument, copies)
@@ -82,18 +82,18 @@ def ids_to_remove(forest: Forest, remove: ArrayLike | slice, argument: str) -> N
 def _ids_to_remove(
     forest: Forest, remove: ArrayLike | slice, argument: str, copies: Copies
 ) -> NDArray[np.int64]:
-    # `row_ids_` is made anew each time it is asked for: not where ids are all that is needed.
+    # `forest.row_ids` makes a copy each time, so it is only used where needed.
     if isinstance(remove, slice):
         if remove.step not in (None, 1):
             raise ValueError(
-                f"{argument} is a slice with step {remove.step}. A slice of ids names all "
-                "between start and stop: leave the step out, or pass the ids."
+                f"{argument} is a slice with step {remove.step}, but a slice of ids selects all "
+                "ids from start to stop. Omit the step, or pass the ids."
             )
         for end in (remove.start, remove.stop):
             if not isinstance(end, int | np.integer | None):
                 raise ValueError(
-                    f"{argument} is a slice with the end {end!r}, but ids are integers. "
-                    "A slice of ids goes from one integer to another, or has an open end."
+                    f"{argument} is a slice with the bound {end!r}, but ids are integers. "
+                    "Pass integers or None as bounds."
                 )
         held = copies.add(forest.row_ids)
         chosen = np.ones(len(held), dtype=bool)
@@ -110,7 +110,7 @@ def _ids_to_remove(
         if ids.shape != held.shape:
             raise ValueError(
                 f"{argument} is a mask of shape {ids.shape}, but the model holds {len(held)} "
-                "rows. A mask has one value for each of row_ids_."
+                "rows. Pass one boolean for each entry of row_ids_."
             )
         chosen_ids: NDArray[np.int64] = held[np.flatnonzero(ids)]
         return chosen_ids

@@ -1,4 +1,4 @@
-"""Rows with all that belongs to them, as the engine takes them."""
+"""Rows encoded for the engine: features, targets, weights and ids."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from graftboost.input.wiping import Copies
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as the engine takes them; `weight` None: each weighs one, `ids` None: from 0 on.
+    """Rows encoded for the engine.
 
-    `copies` takes note of what is copied when rows are made from these.
+    If `weight` is None, all weights are one; if `ids` is None, rows are numbered from 0. Arrays
+    that are derived from these rows are registered in `copies`.
     """
 
     X: AnyTable
@@ -36,15 +37,15 @@ class Rows:
                 weight *= self.weight
             if not np.isfinite(weight).all():
                 raise ValueError(
-                    "sample_weight times class_weight exceeds the largest float64. Only the ratios "
-                    "of weights matter: divide sample_weight by a large number."
+                    "sample_weight times class_weight exceeds the range of float64. Only the "
+                    "ratios of weights matter, so divide sample_weight by a large number."
                 )
         return replace(self, weight=weight)
 
     def with_weights_near_one(self) -> Rows:
-        """Return these rows with the largest weight between a half and one.
+        """Return these rows with weights scaled so that the largest is between 0.5 and 1.
 
-        For an average, in which only ratios count: a power of two changes no ratio.
+        Averages depend only on the ratios of weights, which a power of two preserves exactly.
         """
         if self.weight is None:
             return self
@@ -57,8 +58,8 @@ class Rows:
         held = held_out(ids, fraction, seed)
         return replace(self, ids=ids)._select(~held), self._select(held)
 
-    def that_count(self) -> Rows:
-        """Return the rows whose weight is not zero."""
+    def of_positive_weight(self) -> Rows:
+        """Return the rows of positive weight."""
         return self if self.weight is None or self.weight.all() else self._select(self.weight > 0)
 
     def _select(self, mask: NDArray[np.bool_]) -> Rows:
@@ -75,7 +76,7 @@ class Rows:
 
 
 def share_form(first: Rows, second: Rows) -> tuple[Rows, Rows]:
-    """Return both with the features in one form and dtype, which the engine asks for."""
+    """Return both with features of the same form and dtype, as the engine requires."""
     X, other = same_form(first.X, second.X)
     return replace(first, X=X), replace(second, X=other)
 
@@ -83,33 +84,33 @@ def share_form(first: Rows, second: Rows) -> tuple[Rows, Rows]:
 def check_enough_to_train(
     rows: Rows, validation: Rows | None, classes: NDArray[Any] | None, validation_fraction: float
 ) -> None:
-    """Raise if no row that counts is left to train on, or to validate on.
+    """Raise if there is no row of positive weight to train on or to validate on.
 
-    Every class needs a row too, of whatever weight. A class whose rows all weigh zero is one that
-    the model knows and considers improbable, as after a bootstrap that drew none of them.
+    Every class needs at least one row, of any weight. A class whose rows all have weight zero is
+    known to the model and gets a small probability. A bootstrap by weights can produce this case.
     """
-    remedy = "Lower validation_fraction, pass more rows, or pass X_val and y_val."
+    remedy = "Decrease validation_fraction, pass more rows, or pass X_val and y_val."
     if not len(rows.y):
         raise ValueError(
             f"X has {len(validation.y) if validation else 0} sample(s), of which "
-            f"validation_fraction={validation_fraction} leaves none to train on. {remedy}"
+            f"validation_fraction={validation_fraction} leaves no rows to train on. {remedy}"
         )
     if rows.weight is not None and not rows.weight.any():
         raise ValueError(
-            "No row has a positive weight (sample_weight, times class_weight where that is given), "
-            "which leaves nothing to train on. Give at least one row a positive weight; with "
-            "early_stopping, one that is not held out."
+            "No training row has a positive weight (sample_weight times class_weight). Pass a "
+            "positive weight for at least one row; with early_stopping, for a row that is not held "
+            "out."
         )
     if validation is not None and validation.weight is not None and not validation.weight.any():
         raise ValueError(
-            "No row held out for validation has a positive weight (sample_weight, times "
-            "class_weight where that is given). Raise validation_fraction, or pass X_val and y_val."
+            "No row held out for validation has a positive weight (sample_weight times "
+            "class_weight). Increase validation_fraction, or pass X_val and y_val."
         )
     if classes is None:
         return
     counts = np.bincount(rows.y.astype(np.intp), minlength=len(classes))
     if not counts.all():
         raise ValueError(
-            f"All rows of the class {classes.tolist()[np.argmin(counts)]!r} of y are held out for "
-            f"validation, which leaves none to train on. {remedy}"
+            f"All rows of one class of y are held out for validation, which leaves none to train "
+            f"on. {remedy}"
         )

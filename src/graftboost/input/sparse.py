@@ -1,7 +1,7 @@
-"""Tables that are mostly zeros: scipy's sparse matrices and arrays.
+"""Sparse tables: scipy's sparse matrices and arrays.
 
-Rows of such a table lie one after the other (CSR), their columns ascending and named once. A cell
-that is not stored is 0, and one that is stored as 0 is no different.
+They are converted to CSR with ascending columns and without duplicates. A cell that is not stored
+is 0, the same as a stored 0.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from graftboost._engine import SparseTable
 
-# Scipy and scikit-learn are imported where they are used: a command that has no sparse table to
-# read does not wait for them.
+# Scipy and scikit-learn are imported where they are used, because commands without sparse tables do
+# not need them.
 
-# A table as it is passed on inside the package: an array, or scipy's CSR.
+# A table inside the package: an array, or scipy's CSR.
 AnyTable: TypeAlias = Any
 
 # The engine's limit.
@@ -26,12 +26,12 @@ MOST_COLUMNS = 2**29 - 1
 
 def is_sparse(X: Any) -> bool:
     """Tell whether X is one of scipy's sparse matrices or arrays."""
-    scipy_sparse = sys.modules.get("scipy.sparse")  # without it there are none
+    scipy_sparse = sys.modules.get("scipy.sparse")  # if it is not imported, X is not sparse
     return scipy_sparse is not None and bool(scipy_sparse.issparse(X))
 
 
 def read_sparse(X: Any, argument: str) -> Any:
-    """Return X in CSR with float values; the caller's own where it is that already.
+    """Return X as CSR with float values; X itself if it already has this form.
 
     Examples
     --------
@@ -44,8 +44,8 @@ def read_sparse(X: Any, argument: str) -> Any:
 
     if not _is_sound(X):
         raise ValueError(
-            f"{argument}: its indptr and indices are not those of a table of shape {X.shape}. They "
-            "may have been changed since it was made; make it anew, from (data, (row, column))."
+            f"{argument} has an indptr or indices that do not match its shape {X.shape}. They may "
+            "have been modified; create the table again from (data, (row, column))."
         )
     try:
         rows = check_array(
@@ -54,14 +54,16 @@ def read_sparse(X: Any, argument: str) -> Any:
     except ValueError as error:
         raise ValueError(f"{argument}: {error}") from error
     if rows.dtype.kind not in "biuf":
-        raise TypeError(f"{argument} holds {rows.dtype}, but numbers are expected.")
+        raise TypeError(
+            f"{argument} has dtype {rows.dtype}, but must contain numbers. Convert it to float."
+        )
     if rows.shape[1] > MOST_COLUMNS:
         raise ValueError(
             f"{argument} has {rows.shape[1]} columns, but at most {MOST_COLUMNS} are possible. "
-            "Hash the columns into fewer."
+            "Reduce them, for example by hashing."
         )
     if not rows.has_canonical_format:
-        rows = rows.copy()  # it may be the caller's
+        rows = rows.copy()  # it may belong to the caller
         rows.sum_duplicates()
     if rows.dtype not in (np.float32, np.float64):
         exact = np.can_cast(rows.dtype, np.float32)
@@ -70,7 +72,7 @@ def read_sparse(X: Any, argument: str) -> Any:
 
 
 def _is_sound(X: Any) -> bool:
-    """Tell whether all rows and cells are where they should be; scipy does not look again."""
+    """Tell whether indptr and indices are consistent, which scipy does not check."""
     if X.format not in ("csr", "csc"):
         return True
     n_rows, n_columns = X.shape if X.format == "csr" else X.shape[::-1]
@@ -84,7 +86,7 @@ def _is_sound(X: Any) -> bool:
 
 
 def replace_columns(rows: Any, columns: list[int], values: NDArray[Any]) -> Any:
-    """Return a CSR table with other values in some columns."""
+    """Return a CSR table in which some columns have new values."""
     from scipy.sparse import csr_array
 
     others = csr_array(rows, copy=True)
@@ -99,14 +101,14 @@ def replace_columns(rows: Any, columns: list[int], values: NDArray[Any]) -> Any:
 
 
 def csr(X: Any, shape: tuple[int, int] | None = None) -> Any:
-    """Return scipy's CSR of an array, or of (values, columns, where rows begin)."""
+    """Return a CSR array of a dense array, or of (data, indices, indptr)."""
     from scipy.sparse import csr_array
 
     return csr_array(X, shape=shape)
 
 
 def same_form(first: AnyTable, second: AnyTable) -> tuple[AnyTable, AnyTable]:
-    """Return both tables in the form of the first, and in the wider dtype of the two."""
+    """Return both tables in the form of the first, and with the wider of their dtypes."""
     dtype = np.result_type(first.dtype, second.dtype)
     if is_sparse(first) and not is_sparse(second):
         second = csr(second)
@@ -116,7 +118,7 @@ def same_form(first: AnyTable, second: AnyTable) -> tuple[AnyTable, AnyTable]:
 
 
 def for_engine(X: AnyTable) -> NDArray[Any] | SparseTable:
-    """Return a table as the engine takes it, without a copy."""
+    """Return a table in the form that the engine reads, without a copy."""
     if not is_sparse(X):
         return X  # type: ignore[no-any-return]
     return SparseTable(

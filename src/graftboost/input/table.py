@@ -20,10 +20,10 @@ from graftboost.input.sparse import AnyTable, is_sparse, read_sparse
 
 @dataclass(frozen=True)
 class Table:
-    """A caller's X as it came, its columns not yet encoded.
+    """X as the caller passed it, with columns that are not encoded yet.
 
-    `columns` is a matrix when all of X is numbers and came as an array or sparse, else one entry a
-    column. `names` are the columns' names if X has names and all are strings.
+    `columns` is a matrix if X is an array or a sparse matrix of numbers, and otherwise a list with
+    one entry per column. `names` are the column names if all of them are strings.
     """
 
     argument: str
@@ -33,7 +33,7 @@ class Table:
 
     @property
     def n_features(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return len(self.columns) if isinstance(self.columns, list) else int(self.columns.shape[1])
 
     def column(self, feature: int) -> Column:
@@ -45,13 +45,13 @@ class Table:
         return np.asarray(self.columns[:, feature])
 
     def label(self, feature: int) -> str:
-        """Return what an error calls a column."""
+        """Return the name of a column for error messages."""
         name = feature if self.names is None else repr(self.names[feature])
         return f"{self.argument}: column {name}"
 
 
 def read_table(X: Any, argument: str = "X") -> Table:
-    """Read an array, a data frame or a sparse table; `argument` is what errors call it."""
+    """Read an array, a data frame or a sparse matrix; error messages call it `argument`."""
     if is_sparse(X):
         rows = read_sparse(X, argument)
         return Table(argument, None, rows, rows.shape[0])
@@ -78,7 +78,7 @@ def _read_frame(frame: nw.DataFrame[Any], argument: str) -> Table:
 
 
 def _is_one_float_block(frame: Any) -> bool:
-    """Tell whether a pandas frame hands out its values as a matrix without a copy."""
+    """Tell whether a pandas frame provides its values as a matrix without a copy."""
     dtypes = set(frame.dtypes)
     return dtypes <= {np.dtype(np.float32)} or dtypes <= {np.dtype(np.float64)}
 
@@ -88,7 +88,7 @@ def _string_names(names: Sequence[Any], argument: str) -> NDArray[np.object_] | 
         return np.asarray(names, dtype=object)
     if any(isinstance(name, str) for name in names):
         raise TypeError(
-            f"{argument} has column names of several types, of which only some are strings. "
+            f"{argument} has column names of different types, only some of which are strings. "
             "Feature names are only supported if all input features have string names: "
             f"use {argument}.columns = {argument}.columns.astype(str)."
         )
@@ -106,7 +106,7 @@ def _read_series(series: nw.Series[Any]) -> Column:
     values: NDArray[Any] = series.to_numpy()
     if values.dtype.kind in "biuf":
         return values
-    # Libraries write "missing" in their own ways; here it is None.
+    # Each library has its own missing value; here it is None.
     objects = _as_objects(values)
     objects[series.is_null().to_numpy()] = None
     return objects
@@ -115,7 +115,7 @@ def _read_series(series: nw.Series[Any]) -> Column:
 def _read_array(X: Any, argument: str) -> Table:
     array = _check_shape(X, argument)
     if array.dtype.kind in "US" and isinstance(X, list | tuple):
-        array = np.asarray(X, dtype=object)  # numpy made text of numbers beside text
+        array = np.asarray(X, dtype=object)  # numpy converted numbers to text
     if array.dtype.kind in "biuf":
         return Table(argument, None, _as_floats(array), len(array))
     columns: list[Column] = [_as_objects(column) for column in array.T]
@@ -124,7 +124,7 @@ def _read_array(X: Any, argument: str) -> Table:
 
 def _check_shape(X: Any, argument: str) -> NDArray[Any]:
     """Return X as an array with two dimensions, neither of them empty."""
-    # Most are; scikit-learn's check takes longer than to add a row.
+    # A fast path, because scikit-learn's check takes longer than adding a row.
     if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "biuf":
         return X
     try:
@@ -134,14 +134,14 @@ def _check_shape(X: Any, argument: str) -> NDArray[Any]:
 
 
 def _as_objects(values: NDArray[Any]) -> NDArray[np.object_]:
-    """Return values as Python objects, but dates as numpy's: tolist may make numbers of them."""
+    """Return values as Python objects; dates stay numpy objects, as tolist may convert them."""
     objects = np.empty(len(values), dtype=object)
     objects[:] = list(values) if values.dtype.kind in "mM" else values.tolist()
     return objects
 
 
 def _as_floats(array: NDArray[Any]) -> NDArray[Any]:
-    """Convert numbers to float32 where that holds them exactly, else to float64."""
+    """Convert numbers to float32 if that is exact for their dtype, else to float64."""
     if array.dtype in (np.float32, np.float64):
         return array
     return array.astype(np.float32 if np.can_cast(array.dtype, np.float32) else np.float64)
@@ -153,15 +153,15 @@ def find_feature(feature: Any, table: Table, argument: str) -> int:
         if table.names is None:
             raise ValueError(
                 f"{argument} names the feature {feature!r}, but X has no feature names. "
-                "Give its index, or pass a data frame."
+                "Pass its index, or pass X as a data frame."
             )
-        places = np.flatnonzero(table.names == feature)
-        if len(places):
-            return int(places[0])
+        positions = np.flatnonzero(table.names == feature)
+        if len(positions):
+            return int(positions[0])
     elif isinstance(feature, int | np.integer) and 0 <= feature < table.n_features:
         return int(feature)
     known = "" if table.names is None else f", named {', '.join(table.names[:10])}"
     raise ValueError(
-        f"{argument} holds {feature!r}, which is not a feature: X has {table.n_features} features"
-        f"{known}. Give names, or indices from 0 to {table.n_features - 1}."
+        f"{argument} contains {feature!r}, which is not a feature: X has {table.n_features} features"
+        f"{known}. Pass names, or indices from 0 to {table.n_features - 1}."
     )

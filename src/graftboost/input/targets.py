@@ -19,7 +19,7 @@ from graftboost.input.row_ids import check_length
 
 
 def check_target(y: Any, n_rows: int, argument: str = "y") -> NDArray[np.float64]:
-    """Return the target of a regression: finite, float64, one value a row."""
+    """Return the target of a regression as float64, with one finite value per row."""
     _check_missing(y, argument)
     try:
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name=argument)
@@ -27,8 +27,8 @@ def check_target(y: Any, n_rows: int, argument: str = "y") -> NDArray[np.float64
         if "could not convert" not in str(error):
             raise
         raise ValueError(
-            f"{argument} holds text that is no number, but a regression's target is one. Convert "
-            "it first, or use a classifier."
+            f"{argument} contains text that is not a number. Convert it to numbers, or use a "
+            "classifier."
         ) from None
     y = column_or_1d(y, warn=True)
     check_length(y, n_rows, argument)
@@ -36,7 +36,7 @@ def check_target(y: Any, n_rows: int, argument: str = "y") -> NDArray[np.float64
 
 
 def check_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return the classes, sorted, and for each row the index of its class.
+    """Return the sorted classes, and the index of each row's class.
 
     Examples
     --------
@@ -53,8 +53,8 @@ def check_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.float64]
     codes, classes = coded
     if len(classes) < 2:
         raise ValueError(
-            f"y holds one class only: {classes.tolist()[0]!r}. "
-            "A classifier needs rows of at least two classes."
+            "y contains only one class, but a classifier needs at least two. Pass rows of more "
+            "classes."
         )
     return classes, codes
 
@@ -62,14 +62,14 @@ def check_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.float64]
 def check_known_labels(
     y: Any, n_rows: int, classes: NDArray[Any], argument: str
 ) -> NDArray[np.float64]:
-    """Return for each row the index of its class among `classes`, those of the model."""
+    """Return the index of each row's class among the classes of the model."""
     labels = _read_labels(y, n_rows, argument).tolist()
     index = {label: code for code, label in enumerate(classes.tolist())}
     codes = np.fromiter((index.get(label, -1) for label in labels), np.float64, n_rows)
     if (codes < 0).any():
         raise ValueError(
-            f"{argument} holds the class {labels[np.argmin(codes)]!r}, which y does not have. "
-            f"Leave its rows out of {argument}, or train on rows of that class too."
+            f"{argument} contains a class that y does not contain, in row {int(np.argmin(codes))}. "
+            f"Remove such rows from {argument}, or add rows of that class to y."
         )
     return codes
 
@@ -77,7 +77,7 @@ def check_known_labels(
 def check_added_labels(
     y: Any, n_rows: int, classes: NDArray[Any]
 ) -> tuple[NDArray[np.float64], list[int], NDArray[Any]]:
-    """Return the rows' class codes, the new code of each class known before, and all classes.
+    """Return the class codes of rows, the new code of each known class, and all classes.
 
     Examples
     --------
@@ -94,8 +94,8 @@ def check_added_labels(
         except TypeError:
             kinds = [type(label).__name__ for label in (next(iter(unseen)), *classes.tolist())]
             raise ValueError(
-                f"y holds a class of type {kinds[0]}, which cannot be ordered beside the classes "
-                f"of the model, of type {kinds[1]}. Give labels of the same kind."
+                f"y contains a class of type {kinds[0]}, which cannot be compared with the classes "
+                f"of the model, of type {kinds[1]}. Pass labels of the same type."
             ) from None
         kind = object if classes.dtype == object else np.result_type(classes, labels)
         known, classes = classes, np.array(everyone, dtype=kind)
@@ -109,7 +109,7 @@ def check_added_labels(
 
 
 def _read_labels(y: Any, n_rows: int, argument: str) -> NDArray[Any]:
-    # A flat array of integers has nothing that could be wrong but its length.
+    # Only the length of a flat array of integers can be wrong.
     if not (type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biu"):
         _check_missing(y, argument)
         y = column_or_1d(y, warn=True)
@@ -119,7 +119,7 @@ def _read_labels(y: Any, n_rows: int, argument: str) -> NDArray[Any]:
 
 
 def _check_missing(y: Any, argument: str) -> None:
-    """Raise if there are no targets, or one is missing in a way that numpy does not know."""
+    """Raise if y is None or contains missing values that numpy does not know."""
     if y is None:
         raise ValueError(
             f"{argument} is None: this estimator requires y to be passed, but the target y is None."
@@ -127,7 +127,7 @@ def _check_missing(y: Any, argument: str) -> None:
     series = nw.from_native(y, series_only=True, pass_through=True)
     missing = series.null_count() if isinstance(series, nw.Series) else 0
     if missing or (not isinstance(series, nw.Series) and _holds_none(y)):
-        raise ValueError(f"{argument} contains NaN: a target is missing. Leave those rows out.")
+        raise ValueError(f"{argument} contains NaN or null. Remove rows without a target.")
 
 
 def _holds_none(y: Any) -> bool:

@@ -1,6 +1,6 @@
-"""What rows and classes weigh.
+"""Weights of rows and classes.
 
-Every check names the argument that it checks, so that an error tells the caller where to look.
+Every check names the argument that it checks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def check_weight(
     *,
     all_may_be_zero: bool = False,
 ) -> NDArray[np.float64] | None:
-    """Return the rows' weights, or None where every row weighs one."""
+    """Return the weights of rows, or None if all are one."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, Real):
@@ -33,20 +33,20 @@ def check_weight(
     )
     if weight.ndim != 1:
         raise ValueError(
-            f"{argument} has shape {weight.shape}, but one number a row is expected: "
+            f"{argument} has shape {weight.shape}, but must have one number per row: "
             f"shape ({n_rows},). Sample weights must be 1D."
         )
     check_length(weight, n_rows, argument)
     if (weight < 0).any():
         row = int(np.argmin(weight))
         raise ValueError(
-            f"{argument} is negative ({weight[row]:g} in row {row}). Weights say how often a row "
-            "counts: give zero or more."
+            f"{argument} is negative in row {row}, but weights must be zero or positive. Correct "
+            "it, or remove the row."
         )
     if not all_may_be_zero and not weight.any():
         raise ValueError(
             f"{argument} is zero for every row, which leaves nothing to train on. "
-            "Give at least one row a positive weight."
+            "Pass a positive weight for at least one row."
         )
     return None if (weight == 1).all() else weight
 
@@ -56,11 +56,11 @@ def weigh_classes(
     classes: NDArray[Any],
     codes: NDArray[np.float64],
 ) -> NDArray[np.float64] | None:
-    """Return the weight of each class, or None where every class weighs one.
+    """Return the weight of each class, or None if all are one.
 
     ``"balanced"`` gives all classes of `codes` the same sum of weights, as in scikit-learn. A dict
-    may leave classes out, which then weigh one, or have weights for classes that are added later.
-    It may not do both: then a label is most likely misspelt, or of another type than in y.
+    may omit classes, which then have weight one, or contain classes that are added later. A dict
+    that does both is rejected, because a label is probably misspelt or of another type than in y.
 
     Examples
     --------
@@ -79,9 +79,9 @@ def weigh_classes(
             labels = set(classes)
             unknown = next(key for key in class_weight if key not in labels)
             raise ValueError(
-                f"class_weight has a weight for {unknown!r}, which is not a class of y, and none "
-                f"for {len(missing)} of the {len(classes)} classes of y. Use the labels as they "
-                f"are in y, of type {type(classes.tolist()[0]).__name__}."
+                f"class_weight has a weight for {unknown!r}, which is not a class of y, but none "
+                f"for {len(missing)} of the {len(classes)} classes of y. Use the same labels as in "
+                f"y, of type {type(classes.tolist()[0]).__name__}."
             )
         weights = np.array([class_weight.get(label, 1.0) for label in classes])
     return check_weight(weights, len(classes), "class_weight")

@@ -1,7 +1,6 @@
-"""Copies of rows that are made on their way to the engine, overwritten once they have served.
+"""Overwrite temporary copies of rows after use.
 
-Memory that is given back keeps its content until somebody else uses it. A row that is removed later
-must not be found there, and by then nobody knows where to look.
+Freed memory keeps its content until it is reused, so no stale copy may survive a later removal.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ def overwrite(table: Any) -> None:
 
 
 def largest(ids: NDArray[Any]) -> int:
-    """Return the largest id, without leaving it behind in a number of numpy's."""
+    """Return the largest id, and overwrite the numpy scalar that held it."""
     found = ids.max(keepdims=True)
     value = int(found.item())
     overwrite(found)
@@ -28,7 +27,7 @@ def largest(ids: NDArray[Any]) -> int:
 
 
 class Copies:
-    """Arrays that nobody else holds; they are overwritten at the end of a ``with`` block.
+    """Arrays that have no other owner, overwritten at the end of a ``with`` block.
 
     Examples
     --------
@@ -46,7 +45,7 @@ class Copies:
         self._tables: list[Any] = []
 
     def add(self, table: Any) -> Any:
-        """Take note of an array or CSR table, and return it."""
+        """Register an array or CSR table, and return it."""
         self._tables.append(table)
         return table
 

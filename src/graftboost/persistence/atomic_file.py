@@ -1,8 +1,8 @@
-"""Files that are complete or not there, and what is certain about them when a disk fails.
+"""Atomic and durable writes, with a defined outcome when a disk fails.
 
-A function that returns has brought what it wrote to the disk: no power cut takes it away. One that
-raises says how far it came: an ordinary `OSError` means that nothing has changed, and an
-`UncertainError` that nobody can know.
+When a function returns, its data is on the disk and survives a power cut. When it raises an
+ordinary `OSError`, nothing has changed. When it raises an `UncertainError`, the outcome is not
+known.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from typing import IO
 
 
 class UncertainError(OSError):
-    """A write failed and could not be undone: what is on the disk is not known."""
+    """A write failed and could not be undone, so the content of the disk is not known."""
 
 
 class NotRegularError(OSError):
-    """A file is a link, a pipe, a device or a directory, where only a regular file is accepted."""
+    """A path is a link, a pipe, a device or a directory instead of a regular file."""
 
 
 @dataclass(frozen=True)
 class Permissions:
-    """Who may read and write a file.
+    """The permissions of a file.
 
     Attributes
     ----------
     mode : int
         The permission bits.
     group : int or None
-        The group; None for the one that a new file has anyway.
+        The group; None for the default group of new files.
     """
 
     mode: int
@@ -43,12 +43,12 @@ class Permissions:
 
     @classmethod
     def of(cls, path: Path) -> Permissions:
-        """The permissions of a file."""
+        """Return the permissions of a file."""
         status = path.lstat()
         return cls(stat.S_IMODE(status.st_mode), status.st_gid)
 
     def give(self, number: int) -> None:
-        """Give them to an open file; if it cannot have the group, the group has no access."""
+        """Apply them to an open file; if the group cannot be set, the group gets no access."""
         mode = self.mode
         if self.group is not None and os.fstat(number).st_gid != self.group:
             try:
@@ -58,26 +58,26 @@ class Permissions:
         try:
             os.fchmod(number, mode)
         except OSError as error:
-            # A file system that knows no permissions; whoever mounted it decided who may read.
+            # The file system does not support permissions; its mount options decide.
             if error.errno not in (errno.EPERM, errno.ENOTSUP):
                 raise
 
 
 PRIVATE = Permissions(0o600)
-PIECE = 1 << 20  # bytes that are copied at once
+PIECE = 1 << 20  # bytes copied at once
 
 
 def open_regular(path: Path, flags: int = os.O_RDONLY, permissions: Permissions = PRIVATE) -> int:
-    """Open a file that is a regular one, reached by no link; return its descriptor.
+    """Open a regular file that is not a symbolic link; return its descriptor.
 
     Parameters
     ----------
     path : Path
-        The file. Its directory may be reached through links.
+        The file. Its directory may be a link.
     flags : int, default=os.O_RDONLY
         As for `os.open`.
     permissions : Permissions, default=PRIVATE
-        What the file gets if it is created.
+        The permissions of the file if it is created.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def open_regular(path: Path, flags: int = os.O_RDONLY, permissions: Permissions 
     Raises
     ------
     NotRegularError
-        If it is something else. A pipe does not block.
+        If it is not a regular file. Opening a pipe does not block.
     """
     flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -113,40 +113,40 @@ def open_regular(path: Path, flags: int = os.O_RDONLY, permissions: Permissions 
 def _not_regular(path: Path) -> NotRegularError:
     kind = "a symbolic link" if path.is_symlink() else "a directory, a pipe or a device"
     return NotRegularError(
-        f"{path} is {kind}, but only a regular file is read or written here. Find out who put it "
-        "there, and put the file itself in its place."
+        f"{path} is {kind}, but must be a regular file. Find out who created it, and replace it by "
+        "the file itself."
     )
 
 
 @contextlib.contextmanager
 def replacing(path: Path, permissions: Permissions | None = None) -> Iterator[IO[bytes]]:
-    """Give a file to write to, which takes the place of the one at `path` when it is complete.
+    """Provide a temporary file that replaces `path` when it is complete.
 
     Parameters
     ----------
     path : Path
-        Where it is to be. Without `permissions`, a link is followed.
+        The file to replace. Without `permissions`, a link is followed.
     permissions : Permissions, default=None
-        Who may use it. By default these are those of the file that is replaced, or else what the
-        process gives any new file.
+        The permissions of the file. Default: those of the file that is replaced, or else those of
+        any new file.
 
     Yields
     ------
     binary file
-        Beside the path, under another name. It is gone again if writing fails.
+        A file in the same directory. It is removed if writing fails.
 
     Raises
     ------
     UncertainError
-        If the file may have taken its place, now or after a power cut, or may not have. After any
-        other error it has not.
+        If it is not known whether the file was replaced, now or after a power cut. After any other
+        error it was not replaced.
     """
     if permissions is None:
         path = Path(os.path.realpath(path))
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a directory. Give the path of a file.")
+        raise IsADirectoryError(f"{path} is a directory. Pass the path of a file.")
     if path.exists() and not path.is_file():
-        raise OSError(f"{path} is not a file, but a device or the like. Give the path of a file.")
+        raise OSError(f"{path} is a device or another special file. Pass the path of a file.")
     if permissions is None and path.exists():
         permissions = Permissions.of(path)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
@@ -165,7 +165,7 @@ def replacing(path: Path, permissions: Permissions | None = None) -> Iterator[IO
         except OSError as error:
             if _may_be_at(path, written):
                 raise UncertainError(
-                    f"{path} may hold what was written, or what was there before ({error})"
+                    f"{path} may have its new or its previous content ({error})"
                 ) from error
             raise
     except BaseException:
@@ -176,12 +176,12 @@ def replacing(path: Path, permissions: Permissions | None = None) -> Iterator[IO
         flush_directory(path.parent)
     except OSError as error:
         raise UncertainError(
-            f"{path} is written, but a power cut may bring back what was there before ({error})"
+            f"{path} is written, but a power cut may restore its previous content ({error})"
         ) from error
 
 
 def _may_be_at(path: Path, file: os.stat_result) -> bool:
-    """Tell whether a file may have a name: a rename that reports an error may have been done."""
+    """Tell whether a file may be at a path; a rename that reports an error may have been done."""
     try:
         return os.path.samestat(path.lstat(), file)
     except FileNotFoundError:
@@ -191,11 +191,11 @@ def _may_be_at(path: Path, file: os.stat_result) -> bool:
 
 
 def rewrite(path: Path, number: int) -> None:
-    """Put a copy of an open file in its place, which is on the disk when this returns.
+    """Replace an open file by a copy of itself that is flushed to the disk.
 
-    After a failed fsync the system takes pages for written that are not on the disk, and another
-    fsync does not write them. Overwriting them in place could destroy what is on the disk if the
-    power fails meanwhile. A copy does neither.
+    After a failed fsync the system may regard pages as written that are not on the disk, and
+    another fsync does not write them. Overwriting them in place could destroy data if the power
+    fails meanwhile. A copy avoids both problems.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def rewrite(path: Path, number: int) -> None:
     Raises
     ------
     OSError
-        As `replacing` does. Whoever reads the file finds the same bytes in any case.
+        As `replacing` does. Readers of the file find the same bytes in any case.
     """
     with replacing(path, Permissions.of(path)) as file:
         at = 0
@@ -219,36 +219,39 @@ def rewrite(path: Path, number: int) -> None:
 def append(
     path: Path, data: bytes | memoryview, at: int, permissions: Permissions = PRIVATE
 ) -> None:
-    """Write to the end of a file, so that it is on the disk when this returns.
+    """Append to a file and flush it to the disk.
 
     Parameters
     ----------
     path : Path
         The file; created if it is missing and `at` is 0.
     data : bytes or memoryview
-        What to write.
+        The bytes to write.
     at : int
-        Where the file ends. What a crash has left after that place is cut off.
+        The end of the valid content. Anything after it, left by a crash, is removed.
     permissions : Permissions, default=PRIVATE
-        What the file gets if it is created.
+        The permissions of the file if it is created.
 
     Raises
     ------
     UncertainError
-        If this failed and could not be undone. After any other error the file ends at `at`, also
-        after a power cut.
+        If the write failed and could not be undone. After any other error the file ends at `at`,
+        also after a power cut.
     """
     number = open_regular(path, os.O_RDWR | (os.O_CREAT if at == 0 else 0), permissions)
     try:
         size = os.fstat(number).st_size
         if size < at:
-            raise OSError(f"{path} has {size} bytes, but had {at}: somebody has cut it short")
+            raise OSError(
+                f"{path} has {size} bytes instead of {at}: another process has truncated it. "
+                "Restore it from a backup."
+            )
         if size > at:
             os.ftruncate(number, at)
         try:
             write(number, data, at)
             flush(number)
-            if at == 0:  # its name may be new
+            if at == 0:  # the file may be new
                 flush_directory(path.parent)
         except BaseException as error:
             _undo(number, path, at, error)
@@ -258,16 +261,16 @@ def append(
 
 
 def cut(path: Path, at: int) -> None:
-    """Have a file end at a place, if it goes on after it, also after a power cut.
+    """Truncate a file that is longer than `at`, and flush it to the disk.
 
     Raises
     ------
     UncertainError
-        If that failed, in whichever way.
+        If truncating the file failed.
     """
     try:
         number = open_regular(path, os.O_RDWR)
-    except (FileNotFoundError, NotRegularError):  # never written to, then
+    except (FileNotFoundError, NotRegularError):  # nothing was written to it
         return
     except OSError as error:
         raise _uncertain(path, error) from error
@@ -279,8 +282,8 @@ def cut(path: Path, at: int) -> None:
 
 
 def _undo(number: int, path: Path, at: int, cause: BaseException | None) -> None:
-    # Cutting a file short changes its length once more, so this fsync does not just repeat one that
-    # failed: if it succeeds, the shorter length is on the disk.
+    # Truncating changes the length again, so this fsync does not only repeat one that failed: if it
+    # succeeds, the shorter length is on the disk.
     try:
         os.ftruncate(number, at)
         flush(number)
@@ -289,11 +292,13 @@ def _undo(number: int, path: Path, at: int, cause: BaseException | None) -> None
 
 
 def _uncertain(path: Path, error: BaseException) -> UncertainError:
-    return UncertainError(f"{path} could not be written, nor cut back to what it held ({error})")
+    return UncertainError(
+        f"{path} could not be written, and its previous length could not be restored ({error})"
+    )
 
 
 def read(number: int, begin: int, end: int) -> bytes:
-    """Return the bytes of an open file between two places, or fewer if it is shorter."""
+    """Return the bytes of an open file between two offsets, or fewer if it is shorter."""
     pieces = []
     while begin < end and (piece := os.pread(number, end - begin, begin)):
         pieces.append(piece)
@@ -302,7 +307,7 @@ def read(number: int, begin: int, end: int) -> bytes:
 
 
 def write(number: int, data: bytes | memoryview, at: int) -> None:
-    """Write all of some bytes to an open file, from a place on."""
+    """Write bytes to an open file at an offset."""
     view = memoryview(data)
     while view:
         written = os.pwrite(number, view, at)
@@ -310,17 +315,17 @@ def write(number: int, data: bytes | memoryview, at: int) -> None:
 
 
 def flush(number: int) -> None:
-    """Have what was written to an open file reach the disk."""
+    """Flush an open file to the disk."""
     os.fsync(number)
 
 
 def rename(old: Path, new: Path) -> None:
-    """Give a file another name, in place of a file that has it."""
+    """Rename a file, replacing an existing one."""
     old.replace(new)
 
 
 def flush_directory(directory: Path) -> None:
-    """Have the names in a directory reach the disk."""
+    """Flush a directory to the disk."""
     number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(number)
@@ -329,5 +334,5 @@ def flush_directory(directory: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Take a file away, if it is there."""
+    """Remove a file if it exists."""
     path.unlink(missing_ok=True)

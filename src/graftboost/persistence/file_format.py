@@ -1,4 +1,4 @@
-r"""One file format for all that is written: a header in JSON, and arrays of plain numbers.
+r"""The format of all files: a header in JSON, and arrays of numbers.
 
 ::
 
@@ -6,12 +6,12 @@ r"""One file format for all that is written: a header in JSON, and arrays of pla
     8    uint32     version of the format
     12   uint32     CRC-32 of the header
     16   uint64     bytes of the header
-    24   uint64     bytes of the whole
+    24   uint64     total bytes
     32   ...        the header: JSON, UTF-8
-         ...        arrays, each from a multiple of 64 on, in the order of the header
+         ...        arrays, each aligned to 64 bytes, in the order of the header
 
-Numbers are little-endian. The header's "arrays" has, for each by its name, type, first byte, length
-in elements and CRC-32 in eight hexadecimal digits. Nothing in a file names code.
+Numbers are little-endian. The header's "arrays" maps the name of each array to its type, first
+byte, length in elements, and CRC-32 as eight hexadecimal digits. Nothing in a file refers to code.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ MOST_HEADER_BYTES = 1 << 30
 
 
 class InvalidFileError(ValueError):
-    """A file is not one of ours, or not whole, or not for this version."""
+    """A file is not a graftboost file, is damaged, or has an unsupported version."""
 
 
 class NewerFileError(InvalidFileError):
-    """A file is written in a format that only other versions know."""
+    """A file has a format that only other versions of graftboost support."""
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """An array to write, in pieces.
+    """An array to write, given in pieces.
 
     Attributes
     ----------
     dtype : dtype
-        Of all pieces.
+        The dtype of all pieces.
     distance : int
-        Elements from the beginning of one piece to that of the next; zeros fill the rest. 0 means
-        that each begins where the one before ends.
+        Number of elements from the beginning of one piece to the beginning of the next, with zeros
+        in between. 0 means that the pieces are contiguous.
     pieces : list of ndarray
         The pieces.
     """
@@ -72,17 +72,17 @@ class Pieces:
 
     @classmethod
     def of(cls, array: NDArray[Any]) -> Pieces:
-        """An array in one piece."""
+        """Return an array as one piece."""
         flat = np.ascontiguousarray(array).reshape(-1)
         return cls(flat.dtype, len(flat), [flat])
 
     @property
     def size(self) -> int:
-        """Elements, those between the pieces included."""
+        """The number of elements, including zeros between the pieces."""
         return self.distance * len(self.pieces) or sum(len(piece) for piece in self.pieces)
 
     def runs(self) -> Iterator[memoryview | int]:
-        """Yield bytes, and how many zeros come next, by turns."""
+        """Yield the bytes of each piece, and the number of zeros that follow it."""
         for piece in self.pieces:
             if len(piece):
                 yield piece.data.cast("B")
@@ -94,14 +94,14 @@ Arrays = Mapping[str, Pieces]
 
 
 def dump(file: IO[bytes], header: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write a container where a file stands.
+    """Write a header and arrays at the current position of a file.
 
     Parameters
     ----------
     file : binary file
-        Where; must be able to seek.
+        A seekable file.
     header : mapping
-        What JSON can hold, under any names but "arrays".
+        Values that JSON supports, under any names except "arrays".
     arrays : mapping of str to Pieces
         The arrays.
     """
@@ -109,12 +109,12 @@ def dump(file: IO[bytes], header: Mapping[str, Any], arrays: Arrays) -> None:
     table: dict[str, list[Any]] = {
         name: [str(a.dtype), 0, a.size, "0" * 8] for name, a in arrays.items()
     }
-    # Filled in so that the header has its final length at once.
+    # The positions and checksums are filled in later; the header already has its final length.
     room = len(_as_json(header, table)) + 20 * len(table)
     if room > MOST_HEADER_BYTES:
         raise ValueError(
-            f"The header would have {room:,} bytes, and {MOST_HEADER_BYTES:,} is the most. Write "
-            "less at once."
+            f"The header would have {room:,} bytes, but at most {MOST_HEADER_BYTES:,} are "
+            "possible. Change fewer rows at once."
         )
     at = end = _aligned(PREFIX.size + room)
     for name, array in arrays.items():
@@ -122,8 +122,8 @@ def dump(file: IO[bytes], header: Mapping[str, Any], arrays: Arrays) -> None:
         end = at + array.size * array.dtype.itemsize
         at = _aligned(end)
     start = file.tell()
-    # At its full length from the beginning: arrays that end with zeros are not written to the end,
-    # and a buffer that had to grow would leave copies behind.
+    # Write the last byte first: zeros at the end of arrays are skipped, and a buffer that grows
+    # would leave copies in memory.
     file.seek(start + end - 1)
     file.write(b"\0")
     for name, array in arrays.items():
@@ -146,7 +146,7 @@ def _aligned(at: int) -> int:
 
 
 def _write_runs(file: IO[bytes], runs: Iterable[memoryview | int]) -> int:
-    """Write bytes and skip over zeros; returns the checksum of both."""
+    """Write bytes and skip zeros; return the checksum of both."""
     checksum = 0
     for run in runs:
         if isinstance(run, int):
@@ -160,7 +160,7 @@ def _write_runs(file: IO[bytes], runs: Iterable[memoryview | int]) -> int:
 
 
 def dumps(header: Mapping[str, Any], arrays: Arrays) -> bytes:
-    """Return a container as bytes."""
+    """Return the bytes of a file."""
     file = io.BytesIO()
     dump(file, header, arrays)
     return file.getvalue()
@@ -168,7 +168,7 @@ def dumps(header: Mapping[str, Any], arrays: Arrays) -> bytes:
 
 @contextlib.contextmanager
 def in_memory(header: Mapping[str, Any], arrays: Arrays) -> Iterator[memoryview]:
-    """Give a container as bytes, which are overwritten in the end: they may hold rows."""
+    """Provide the bytes of a file, which are overwritten afterwards because they may hold rows."""
     file = io.BytesIO()
     dump(file, header, arrays)
     with file.getbuffer() as data:
@@ -184,9 +184,9 @@ def save(
     arrays: Arrays,
     permissions: atomic_file.Permissions | None = None,
 ) -> None:
-    """Write a container to a file, which has its old content or the new one, never half of it.
+    """Write a file atomically: it has its old content or the new content, never a part of it.
 
-    With `permissions` the file gets these, and a link at the path is replaced, not followed.
+    If `permissions` are given, a link at the path is replaced, not followed.
     """
     with atomic_file.replacing(Path(path), permissions) as file:
         dump(file, header, arrays)
@@ -194,20 +194,20 @@ def save(
 
 @dataclass(frozen=True)
 class Container:
-    """What was read.
+    """The content of a file.
 
     Attributes
     ----------
     source : str
-        What errors call the file.
+        The name of the file in error messages.
     header : dict
         The header, without the table of arrays.
     arrays : dict of str to ndarray
-        The arrays, on the bytes that were read: nothing is copied.
+        The arrays, as views of the bytes that were read.
     checksums : dict of str to int
-        What their checksums should be.
+        The expected checksums of the arrays.
     size : int
-        Bytes it takes.
+        Its size in bytes.
     """
 
     source: str
@@ -217,26 +217,26 @@ class Container:
     size: int
 
     def verify(self, names: Iterable[str] | None = None) -> None:
-        """Hold arrays against their checksums, all if no names are given."""
+        """Verify the checksums of the named arrays, or of all arrays."""
         for name in self.arrays if names is None else names:
             if zlib.crc32(self.arrays[name].data) != self.checksums[name]:
-                raise self.invalid(f"the checksum of {name} is wrong")
+                raise self.invalid(f"the checksum of {name} does not match")
 
     def invalid(self, what: str) -> InvalidFileError:
-        """An error that says what is wrong with this file."""
+        """Return an error that states what is wrong with this file."""
         return damaged(self.source, what)
 
 
 def damaged(source: str, what: str) -> InvalidFileError:
-    """An error for a file that is not what it should be."""
+    """Return an error for a damaged file."""
     return InvalidFileError(
-        f"{source} is damaged, or was changed: {what}. Take it from a backup, or save the model "
+        f"{source} is damaged or was modified: {what}. Restore it from a backup, or save the model "
         "again."
     )
 
 
 def load(path: str | os.PathLike[str], *, links: bool = True) -> Container:
-    """Map a file into memory: its pages are read when they are used, and written to in memory only.
+    """Map a file into memory. Pages are read when used, and changed only in memory.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def load(path: str | os.PathLike[str], *, links: bool = True) -> Container:
     Raises
     ------
     InvalidFileError
-        If it is not one of ours, or not whole.
+        If it is not a graftboost file, or is damaged.
     """
     source = str(path)
     opener = None if links else open_regular
@@ -274,7 +274,7 @@ def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
 
 
 def loads(data: bytes | memoryview, source: str) -> Container:
-    """Read a container from bytes, which are copied."""
+    """Read the content of a file from bytes, which are copied."""
     if len(data) < PREFIX.size:
         raise _too_short(source, bytes(data[: len(MAGIC)]), len(data))
     aligned = _aligned_bytes(len(data))
@@ -283,10 +283,10 @@ def loads(data: bytes | memoryview, source: str) -> Container:
 
 
 def load_at(number: int, at: int, end: int, source: str) -> Container:
-    """Read the container that begins at a place of an open file, whose bytes count up to `end`.
+    """Read the content that begins at an offset of an open file and ends before `end`.
 
-    Nothing that it says about its own length is believed before the header's checksum is right and
-    its arrays are as long as that.
+    Its stated length is used only after the header's checksum and the lengths of the arrays have
+    been checked.
     """
     prefix = atomic_file.read(number, at, min(at + PREFIX.size, end))
     if len(prefix) < PREFIX.size:
@@ -297,7 +297,7 @@ def load_at(number: int, at: int, end: int, source: str) -> Container:
     _check_prefix(begins, end - at, source)
     _, table = _header(begins, source)
     if size != _end_of(table, PREFIX.size + header_size, source):
-        raise damaged(source, f"it cannot have {size} bytes")
+        raise damaged(source, f"its stated size of {size} bytes does not match its arrays")
     data = _aligned_bytes(size)
     data[:] = np.frombuffer(atomic_file.read(number, at, at + size), dtype=np.uint8)
     return read(data, source)
@@ -310,7 +310,7 @@ def _aligned_bytes(size: int) -> NDArray[np.uint8]:
 
 
 def read(data: NDArray[np.uint8], source: str) -> Container:
-    """Read a container from the bytes at the beginning of an array."""
+    """Read the content of a file from the beginning of an array of bytes."""
     _check_byte_order()
     _check_prefix(data, len(data), source)
     _, _, _, header_size, size = PREFIX.unpack(data[: PREFIX.size].tobytes())
@@ -323,15 +323,15 @@ def read(data: NDArray[np.uint8], source: str) -> Container:
 
 
 def _header(data: NDArray[np.uint8], source: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what the header says, and its table of arrays."""
+    """Return the header, and its table of arrays."""
     _, _, checksum, header_size, _ = PREFIX.unpack(data[: PREFIX.size].tobytes())
     text = data[PREFIX.size : PREFIX.size + header_size].tobytes()
     if zlib.crc32(text) != checksum:
-        raise damaged(source, "the checksum of the header is wrong")
+        raise damaged(source, "the checksum of the header does not match")
     try:
         header = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise damaged(source, "the header is not JSON, or nested too deeply") from error
+        raise damaged(source, "the header is not valid JSON, or is nested too deeply") from error
     if not isinstance(header, dict) or not isinstance(table := header.pop("arrays", None), dict):
         raise damaged(source, "the header has no arrays")
     return header, table
@@ -340,56 +340,56 @@ def _header(data: NDArray[np.uint8], source: str) -> tuple[dict[str, Any], dict[
 def _check_apart(
     arrays: dict[str, NDArray[Any]], data: NDArray[np.uint8], end: int, source: str
 ) -> None:
-    """Raise if two arrays share bytes: what is written to one would change the other."""
+    """Raise if two arrays overlap, because writing to one would change the other."""
     start = data.ctypes.data
     for name, array in sorted(arrays.items(), key=lambda item: item[1].ctypes.data):
         if not array.size:
             continue
         if array.ctypes.data - start < end:
-            raise damaged(source, f"{name} lies on what comes before it")
+            raise damaged(source, f"{name} overlaps with what precedes it")
         end = array.ctypes.data - start + array.nbytes
 
 
 def _check_prefix(data: NDArray[np.uint8], available: int, source: str) -> None:
-    """Raise if the prefix cannot be that of a container in so many bytes."""
+    """Raise if the prefix is not valid for this number of bytes."""
     magic, version, checksum, header_size, size = PREFIX.unpack(data[: PREFIX.size].tobytes())
     if magic != MAGIC:
-        raise InvalidFileError(f"{source} is no file of graftboost: it begins with {magic!r}.")
+        raise InvalidFileError(f"{source} is not a graftboost file. Check the path.")
     text = data[PREFIX.size : PREFIX.size + min(header_size, len(data))]
     if version != VERSION and len(text) and zlib.crc32(text.tobytes()) == checksum:
         raise NewerFileError(
-            f"{source} is written in version {version} of the format, and this graftboost reads "
+            f"{source} has version {version} of the format, but this graftboost supports only "
             f"version {VERSION}. Install the graftboost that wrote it, or a newer one."
         )
     if version != VERSION:
-        raise damaged(source, f"it says that it is of version {version}")
+        raise damaged(source, f"its stated version is {version}")
     if size > available:
-        raise damaged(source, f"it should have {size} bytes and has {available}")
+        raise damaged(source, f"it should have {size} bytes but has {available}")
     if header_size > min(size - PREFIX.size, MOST_HEADER_BYTES) or size < PREFIX.size:
-        raise damaged(source, f"its header cannot have {header_size} bytes")
+        raise damaged(source, f"its stated header size is {header_size} bytes")
 
 
 def _too_short(source: str, begins: bytes, size: int) -> InvalidFileError:
     if begins == MAGIC[: len(begins)]:
         return damaged(source, f"it has only {size} bytes")
-    return InvalidFileError(f"{source} is no file of graftboost: it begins with {begins!r}.")
+    return InvalidFileError(f"{source} is not a graftboost file. Check the path.")
 
 
 def _extent(name: str, entry: Any, source: str) -> tuple[np.dtype[Any], int, int, int]:
-    """Return type, first byte, bytes and checksum of an array, as the table has them."""
+    """Return type, first byte, size in bytes and checksum of an array, from the table."""
     match entry:
         case [str(dtype), int(first), int(length), str(checksum)]:
             pass
         case _:
-            raise damaged(source, f"the table of arrays has no proper entry for {name}")
+            raise damaged(source, f"the table of arrays has an invalid entry for {name}")
     if dtype not in DTYPES:
-        raise damaged(source, f"{name} has numbers of the type {dtype!r}")
+        raise damaged(source, f"{name} has the unsupported type {dtype!r}")
     if first < PREFIX.size or first % ALIGNMENT or length < 0:
-        raise damaged(source, f"{name} cannot have {length} elements from byte {first} on")
+        raise damaged(source, f"{name} has an invalid position or length: {first}, {length}")
     try:
         value = int(checksum, 16)
     except ValueError:
-        raise damaged(source, f"{name} has a checksum that is none") from None
+        raise damaged(source, f"{name} has an invalid checksum") from None
     number = np.dtype(dtype)
     return number, first, length * number.itemsize, value
 
@@ -397,12 +397,12 @@ def _extent(name: str, entry: Any, source: str) -> tuple[np.dtype[Any], int, int
 def _array(data: NDArray[np.uint8], name: str, entry: Any, source: str) -> tuple[NDArray[Any], int]:
     dtype, first, n_bytes, checksum = _extent(name, entry, source)
     if first + n_bytes > len(data):
-        raise damaged(source, f"{name} cannot have {n_bytes} bytes from byte {first} on")
+        raise damaged(source, f"{name} exceeds the file: {n_bytes} bytes from byte {first}")
     return data[first : first + n_bytes].view(dtype), checksum
 
 
 def _end_of(table: dict[str, Any], header_end: int, source: str) -> int:
-    """Return where the last array ends, or where one would begin if there is none."""
+    """Return where the last array ends, or where the first would begin if there is none."""
     ends = [_aligned(header_end)]
     for name, entry in table.items():
         _, first, n_bytes, _ = _extent(name, entry, source)
@@ -412,4 +412,7 @@ def _end_of(table: dict[str, Any], header_end: int, source: str) -> int:
 
 def _check_byte_order() -> None:
     if sys.byteorder != "little":
-        raise OSError("Files of graftboost hold little-endian numbers, which this machine has not.")
+        raise OSError(
+            "graftboost files contain little-endian numbers, but this machine is big-endian. Use a "
+            "little-endian machine."
+        )

@@ -1,7 +1,8 @@
-"""Python values as JSON holds them, and back: labels, categories and parameters.
+"""Encode Python values as JSON and decode them: labels, categories and parameters.
 
-What JSON has no word for is an object with one entry, its kind. Nothing else becomes such an
-object, so that the two never get mixed up, and nothing that is read can name code.
+A value that JSON does not support is encoded as an object with one entry, named after its kind. No
+other value becomes an object, so the encoding is unambiguous, and nothing that is read can refer to
+code.
 """
 
 from __future__ import annotations
@@ -19,29 +20,29 @@ from typing import Any
 import numpy as np
 
 DTYPE_KINDS = "biufUOmM"
-# How numpy writes such a type. Much else is a type to numpy, some of which it reads as Python.
+# Numpy's notation of these types. Numpy accepts much else, some of which it evaluates as Python.
 DTYPE = re.compile(rf"[<>|=][{DTYPE_KINDS}](0|[1-9]\d{{0,4}})?(\[\d*[a-zA-Z]+\])?")
 
 
 @dataclass(frozen=True)
 class Forgotten:
-    """A value that is not kept, and can only be told again when it is seen again."""
+    """A fingerprint of a value that is no longer stored; it identifies the value if it returns."""
 
     fingerprint: str
 
     @classmethod
     def of(cls, value: Any) -> Forgotten:
-        """What stays of a value."""
+        """Return the fingerprint of a value."""
         if isinstance(value, int | float | np.integer | np.floating) and value == value // 1:
-            value = int(value)  # 1, 1.0 and True are one value
+            value = int(value)  # 1, 1.0 and True are equal
         text = json.dumps(encode(value, "a category"))
         return cls(hashlib.sha256(text.encode()).hexdigest())
 
 
 def forget_unheld(values: Iterable[Any], held: Iterable[Any]) -> list[Any]:
-    """Return values, of which those that are not held are forgotten.
+    """Return values, with those that are not held replaced by their fingerprints.
 
-    One of a kind that `encode` does not take has no fingerprint, and stays.
+    A value of a type that `encode` does not support has no fingerprint and is kept.
 
     Examples
     --------
@@ -62,7 +63,7 @@ def _forgotten(value: Any) -> Any:
 
 
 def encode(value: Any, what: str) -> Any:
-    """Return a value as JSON holds it; `what` is what errors call it.
+    """Return a value in a form that JSON supports; error messages call it `what`.
 
     Examples
     --------
@@ -80,26 +81,29 @@ def encode(value: Any, what: str) -> Any:
     if isinstance(value, np.ndarray):
         return _encode_array(value, what)
     if getattr(value, "nanosecond", 0):
-        raise TypeError(f"{what} holds {value!r}, whose nanoseconds a file cannot hold.")
+        raise TypeError(
+            f"{what} contains a time with nanoseconds, which a file cannot store. Round it to "
+            "microseconds."
+        )
     for kind, (types, written, _) in KINDS.items():
         if isinstance(value, types):
             return {kind: written(value)}
     if isinstance(value, np.generic):
         return encode(value.item(), what)
     raise TypeError(
-        f"{what} holds {value!r}, of type {type(value).__name__}, which a file cannot hold. Use "
-        "numbers, text or dates, or keep the model with pickle."
+        f"{what} contains a value of type {type(value).__name__}, which a file cannot store. Use "
+        "numbers, text or dates, or save the model with pickle."
     )
 
 
 def decode(value: Any) -> Any:
-    """Return what `encode` was given; raises ValueError for what it never returns."""
+    """Return the value for a result of `encode`; raises ValueError for anything else."""
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):
         return value
     if len(value) != 1:
-        raise ValueError(f"{value!r} is no value")
+        raise ValueError("an encoded value does not have exactly one kind")
     [(kind, content)] = value.items()
     try:
         if kind == "dict":
@@ -109,8 +113,8 @@ def decode(value: Any) -> Any:
         if kind in KINDS:
             return KINDS[kind][2](content)
     except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise ValueError(f"{value!r} is no value: {error}") from error
-    raise ValueError(f"{value!r} is no value")
+        raise ValueError(f"an encoded value of kind {kind!r} is invalid") from error
+    raise ValueError("an encoded value is of an unknown kind")
 
 
 def _hashable(key: Any) -> Any:
@@ -120,8 +124,8 @@ def _hashable(key: Any) -> Any:
 def _encode_array(array: np.ndarray[Any, Any], what: str) -> Any:
     if array.dtype.kind not in DTYPE_KINDS:
         raise TypeError(
-            f"{what} is an array of type {array.dtype}, which a file cannot hold. Use numbers, "
-            "text or dates, or keep the model with pickle."
+            f"{what} is an array of type {array.dtype}, which a file cannot store. Use numbers, "
+            "text or dates, or save the model with pickle."
         )
     values = array if array.dtype.kind in "mM" else array.tolist()
     if array.dtype.kind in "mM":
@@ -132,13 +136,13 @@ def _encode_array(array: np.ndarray[Any, Any], what: str) -> Any:
 def _decode_array(content: Any) -> np.ndarray[Any, Any]:
     name, values = content
     if not isinstance(name, str) or not DTYPE.fullmatch(name):
-        raise ValueError(f"there are no arrays of type {name!r}")
+        raise ValueError("an array is of an unknown type")
     dtype = np.dtype(name)
     decoded = decode(values)
     if dtype.kind != "O":
         return np.array(decoded, dtype=np.int64 if dtype.kind in "mM" else dtype).astype(dtype)
     if not isinstance(decoded, list):
-        raise ValueError("an array of objects has to be a list")
+        raise ValueError("an array of objects is not a list")
     objects = np.empty(len(decoded), dtype=object)
     objects[:] = decoded
     return objects
@@ -149,8 +153,8 @@ def _write_datetime64(value: Any) -> list[Any]:
     return [unit, count, int(value.astype(np.int64))]
 
 
-# Kind, the types it is for, how it is written and how it is read. A datetime is a date too, so it
-# comes first.
+# For each kind: its types, how it is encoded, and how it is decoded. A datetime is also a date, so
+# it comes first.
 KINDS: dict[str, tuple[tuple[type, ...], Callable[[Any], Any], Callable[[Any], Any]]] = {
     "float": ((), repr, float),
     "forgotten": ((Forgotten,), lambda value: value.fingerprint, Forgotten),

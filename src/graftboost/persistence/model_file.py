@@ -1,7 +1,6 @@
-"""A fitted model as the content of a file, and back.
+"""Convert a fitted model to the content of a file and back.
 
-Nothing here needs scikit-learn: whoever opens a file to take rows out of the model in it does not
-wait for an estimator to be made.
+This module does not need scikit-learn, so a store can remove rows without importing it.
 """
 
 from __future__ import annotations
@@ -30,28 +29,28 @@ LARGEST_ID = np.iinfo(np.int64).max
 
 @dataclass
 class Saved:
-    """All there is to a fitted estimator.
+    """The content of a fitted estimator.
 
     Attributes
     ----------
     estimator : str
-        Name of its class.
+        The name of its class.
     parameters : dict
-        What it was made with.
+        Its parameters.
     feature_names : list of str or None
-        Names of the columns of X, if they have names.
+        The column names of X, if it has names.
     categories : dict of int to list
-        The categories of each column that has some. One that no row had when the model was saved
-        may be `Forgotten`.
+        The categories of each categorical column. A category that no row had when the model was
+        saved may be `Forgotten`.
     classes : dict of int to ndarray
-        The classes, by how many they are: those there are and those there were. Empty for a
+        The classes by their number, for the current and earlier numbers of classes. Empty for a
         regression.
     class_weights : tuple of lists or None
-        The classes at fit, and the weight of each.
+        The classes of `fit` and their weights.
     next_id : int
-        The first id that was never used.
+        The smallest id that is larger than all ids ever used.
     forest : Forest
-        The trees, and the state that updates need.
+        The trees and the state that updates need.
     """
 
     estimator: str
@@ -65,7 +64,7 @@ class Saved:
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are; 1 for a regression."""
+        """The number of classes; 1 for a regression."""
         return max(2, self.forest.trees_per_iteration) if self.classes else 1
 
 
@@ -77,18 +76,18 @@ def contents(
     Parameters
     ----------
     saved : Saved
-        The model. Nobody may change it before the arrays are written.
+        The model. It must not change before the arrays are written.
     state : bool
-        Whether the model can be updated when it is read again.
+        Whether to include the state that updates need.
     room : bool, default=True
-        Whether to leave room for rows that are added.
+        Whether to reserve space for rows that are added later.
 
     Returns
     -------
     header : dict
-        What JSON holds.
+        Values that JSON supports.
     arrays : dict of str to Pieces
-        What the engine holds.
+        The arrays of the engine.
     """
     summary, arrays = forest_contents(saved.forest, state=state, room=room)
     classes = saved.classes.get(saved.n_classes)
@@ -117,14 +116,14 @@ def _encode_categories(values: list[Any], feature: int) -> list[Any]:
     for value in values:
         if isinstance(value, list | tuple | Mapping | np.ndarray):
             raise TypeError(
-                f"{what} hold a value of type {type(value).__name__}, which a file cannot hold. "
-                "Use numbers, text or dates, or keep the model with pickle."
+                f"{what} contain a value of type {type(value).__name__}, which a file cannot "
+                "store. Use numbers, text or dates, or save the model with pickle."
             )
     return [encode(value, what) for value in values]
 
 
 def _categories_held(saved: Saved) -> dict[int, list[Any]]:
-    """Return the categories; of those that no row has any more, only what tells them again."""
+    """Return the categories, with those that no row has replaced by their fingerprints."""
     if not saved.forest.updatable:
         return saved.categories
     return {
@@ -134,15 +133,15 @@ def _categories_held(saved: Saved) -> dict[int, list[Any]]:
 
 
 def restore(found: Container, *, verify_state: bool = True) -> Saved:
-    """Return the model that a file holds.
+    """Return the model of a file.
 
     Parameters
     ----------
     found : Container
-        What was read. The model works on its memory.
+        The content of the file. The model uses its memory.
     verify_state : bool, default=True
-        Whether to compare the checksums of the state before its first use. All its numbers are
-        checked then in any case, so that nothing in a file can make the engine go wrong.
+        Whether to verify the checksums of the state before its first use. The engine checks all
+        numbers of the state in any case, so that no file can make it misbehave.
 
     Returns
     -------
@@ -152,11 +151,11 @@ def restore(found: Container, *, verify_state: bool = True) -> Saved:
     Raises
     ------
     InvalidFileError
-        If it holds no model, or one that is damaged.
+        If the file does not contain a model, or is damaged.
     """
     if found.header.get("kind") != KIND:
         raise file_format.InvalidFileError(
-            f"{found.source} holds {found.header.get('kind')!r}, not a model."
+            f"{found.source} contains {found.header.get('kind')!r}, not a model. Check the path."
         )
     try:
         return _restore(found, verify_state)
@@ -181,7 +180,7 @@ def _restore(found: Container, verify_state: bool) -> Saved:
         and len(names) == forest.bins.n_features
         and all(isinstance(name, str) for name in names)
     ):
-        raise ValueError("feature_names are not as many texts as there are features")
+        raise ValueError("feature_names does not contain one string per feature")
     next_id = header["next_id"]
     if not isinstance(next_id, int) or not -LARGEST_ID <= next_id <= LARGEST_ID + 1:
         raise ValueError(f"next_id is {next_id!r}")
@@ -190,7 +189,7 @@ def _restore(found: Container, verify_state: bool) -> Saved:
     if is_classifier != (classes is not None) or is_classifier == (
         header["forest"]["loss"] == "squared"
     ):
-        raise ValueError(f"a {header['estimator']} has no such classes or loss")
+        raise ValueError(f"the classes or the loss do not match a {header['estimator']}")
     saved = Saved(
         header["estimator"],
         parameters,
@@ -204,7 +203,7 @@ def _restore(found: Container, verify_state: bool) -> Saved:
     if classes is not None and (
         not isinstance(classes, np.ndarray) or classes.shape != (saved.n_classes,)
     ):
-        raise ValueError("classes are not as many as the trees have")
+        raise ValueError("the number of classes does not match the trees")
     return saved
 
 
@@ -212,10 +211,10 @@ def _checked_categories(categories: Any, forest: Forest) -> dict[int, list[Any]]
     counts = forest.bins.categorical
     decoded = {feature: decode(values) for feature, values in categories}
     if len(decoded) != len(categories) or decoded.keys() != counts.keys():
-        raise ValueError("categories are not those of the categorical features")
+        raise ValueError("categories do not match the categorical features")
     for feature, values in decoded.items():
         if not isinstance(values, list) or len(values) != counts[feature]:
-            raise ValueError(f"categories of feature {feature} are not {counts[feature]}")
+            raise ValueError(f"feature {feature} does not have {counts[feature]} categories")
     return decoded
 
 
@@ -226,7 +225,7 @@ def _checked_class_weights(value: Any) -> tuple[list[Any], list[float]] | None:
     if len(labels) != len(weights) or not all(
         isinstance(weight, int | float) for weight in weights
     ):
-        raise ValueError("class_weights are not as many numbers as there are classes")
+        raise ValueError("class_weights does not contain one number per class")
     return labels, weights
 
 
@@ -236,7 +235,7 @@ def _checked_class_weights(value: Any) -> tuple[list[Any], list[float]] | None:
 def forest_contents(
     forest: Forest, *, state: bool, room: bool
 ) -> tuple[dict[str, Any], dict[str, Pieces]]:
-    """Return what there is to know of a forest, and its arrays."""
+    """Return the summary and the arrays of a forest."""
     arrays = {
         name: Pieces(pieces[0].dtype if pieces else np.dtype(np.int64), distance, pieces)
         for name, distance, pieces in forest.parts(state, room)
@@ -245,10 +244,10 @@ def forest_contents(
 
 
 def restore_forest(found: Container, *, verify_state: bool = True) -> Forest:
-    """Return the forest that a file holds."""
+    """Return the forest of a file."""
     summary = found.header.get("forest")
     if not isinstance(summary, dict):
-        raise found.invalid("it has no forest")
+        raise found.invalid("the header has no forest")
     state = [name for name in found.arrays if _is_state(name)]
     found.verify(name for name in found.arrays if not _is_state(name))
 
@@ -262,22 +261,23 @@ def restore_forest(found: Container, *, verify_state: bool = True) -> Forest:
 
 
 def _is_state(name: str) -> bool:
-    """Tell whether an array is one that only updates need."""
+    """Tell whether an array is needed only by updates."""
     return name.startswith(("row_", "tree_leaf", "tree_recorded", "kept_sums"))
 
 
 def pack_forest(forest: Forest) -> bytes:
-    """Return a forest, which nobody may be updating, as the bytes of a file."""
+    """Return a forest as the bytes of a file. It must not change meanwhile."""
     summary, arrays = forest_contents(forest, state=forest.updatable, room=False)
     return file_format.dumps({"kind": "forest", "forest": summary}, arrays)
 
 
 def unpack_forest(data: bytes) -> Forest:
-    """Return the forest that `pack_forest` was given."""
+    """Return the forest for a result of `pack_forest`."""
     return restore_forest(file_format.loads(data, "the pickled model"))
 
 
-# A forest by itself is pickled this way too. Somebody may be updating it, so it is copied first.
+# A forest itself is also pickled this way. Another thread may be updating it, so it is copied
+# first.
 copyreg.pickle(Forest, lambda forest: (unpack_forest, (pack_forest(copy.deepcopy(forest)),)))
 
 
@@ -294,15 +294,15 @@ def save(
     Parameters
     ----------
     path : path
-        Where to.
+        The file.
     saved : Saved
         The model.
     state : bool
-        Whether with what updates need.
+        Whether to include the state that updates need.
     extra : tuple of mappings
-        What else goes into the header, and arrays that go with it.
+        Further entries of the header, and further arrays.
     permissions : Permissions, default=None
-        Who may use the file; with them, a link at the path is replaced, not followed.
+        The permissions of the file. If given, a link at the path is replaced, not followed.
     """
     header, arrays = contents(saved, state=state)
     file_format.save(path, {**header, **extra[0]}, {**arrays, **extra[1]}, permissions)

@@ -1,11 +1,11 @@
-"""A model that lives on disk: every change is durable when the call returns.
+"""Durable models: a model in a directory, whose changes are on the disk when a call returns.
 
-A store is a directory::
+The files of a store are::
 
     lock                   held by the writer; marked while a change is being written
-    model-000003.graft     the model as it was some changes ago
+    model-000003.graft     the model as of an earlier change
     journal-000003.graft   the changes since then
-    receipts.jsonl         a line for every change, chained by hash
+    receipts.jsonl         one line per change, chained by hash
 """
 
 from graftboost.store.digest import digest

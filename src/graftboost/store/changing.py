@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from graftboost.estimators.report import UpdateReport
-from graftboost.estimators.update_request import UPDATE_PARAMETERS, Change
+from graftboost.estimators.update_request import UPDATE_PARAMETERS, UpdateRequest
 from graftboost.input.row_ids import ids_to_remove
 from graftboost.input.wiping import Copies
 from graftboost.store.digest import digest
@@ -177,7 +177,7 @@ class StoreChanges(StoreReading):
 
     def _commit_update(
         self,
-        change: Change,
+        change: UpdateRequest,
         attributes: Mapping[str, NDArray[Any]],
         argument: str,
         request: str | None,

@@ -1,4 +1,4 @@
-"""Text from outside, made safe to print: terminals obey some characters instead of showing them."""
+"""Escape control characters in text from outside, which a terminal would execute."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ from typing import Any
 
 
 def printable(text: Any) -> str:
-    r"""Return a text with every character escaped that is not shown as itself.
+    r"""Return a text with all characters escaped that are not printable.
 
-    These are control characters (line breaks and the escape that begins a terminal's commands among
-    them), marks that change the direction of writing, other invisible characters, and halves of
-    surrogate pairs, which cannot be printed at all.
+    These are control characters (including line breaks and terminal escape sequences), marks that
+    change the direction of writing, other invisible characters, and unpaired surrogates.
 
     Parameters
     ----------
     text : object
-        What is to be printed; converted to text.
+        The value to print; converted to text.
 
     Returns
     -------
     str
-        One line that any terminal shows as it is.
+        One line that every terminal shows unchanged.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a store can be asked, without changing anything."""
+"""The methods that read a store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class StoreReading(ABC):
-    """The model, the attributes and the receipts of a store; `Store` is what users have."""
+    """Access to the model, the attributes and the receipts; users have a `Store`."""
 
     path: Path
     _thread_lock: threading.RLock
@@ -35,17 +35,17 @@ class StoreReading(ABC):
     @property
     @abstractmethod
     def _state(self) -> State:
-        """What the store holds; raises StoreError if it is closed."""
+        """The state of the store; raises StoreError if it is closed."""
 
     @property
     def model(self) -> GraftBoostClassifier | GraftBoostRegressor:
-        """The estimator that the store holds.
+        """The estimator of the store.
 
-        Rows that are added or removed by its own methods are not written to the store. The
-        parameters that updates read, such as `tolerance`, may be set on it: see `Store`.
+        Read-only: changes made through it are not persisted. The parameters that updates read, such
+        as `tolerance`, can be set on it; see `Store`.
         """
         model = self._model
-        if model is not None:  # predictions do not wait for changes
+        if model is not None:  # without the lock, so that predictions do not wait for changes
             return model
         with self._thread_lock:
             if self._model is None:
@@ -55,27 +55,29 @@ class StoreReading(ABC):
             return self._model
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict, as the estimator does."""
+        """Return the predictions of the estimator."""
         return self.model.predict(X)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return probabilities, as a classifier does."""
+        """Return the class probabilities of a classifier."""
         probabilities: NDArray[np.float64] = self._of_model("predict_proba")(X)
         return probabilities
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return scores, as a classifier does."""
+        """Return the raw scores of a classifier."""
         scores: NDArray[np.float64] = self._of_model("decision_function")(X)
         return scores
 
     def _of_model(self, name: str) -> Any:
         if not hasattr(self.model, name):
-            raise AttributeError(f"The store holds a {type(self.model).__name__}, without {name}.")
+            raise AttributeError(
+                f"The store contains a {type(self.model).__name__}, which has no {name}."
+            )
         return getattr(self.model, name)
 
     @property
     def n_rows(self) -> int:
-        """How many rows the model holds."""
+        """Number of rows that the model holds."""
         return self._state.saved.forest.n_rows
 
     @property
@@ -85,30 +87,30 @@ class StoreReading(ABC):
 
     @property
     def n_trees(self) -> int:
-        """How many trees the model has."""
+        """Number of trees of the model."""
         return self._state.saved.forest.n_trees
 
     @property
     def digest(self) -> str:
-        """The fingerprint of the model."""
+        """The digest of the model."""
         return self._state.digest
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What the maker of the store wanted remembered."""
+        """The notes passed to `Store.create`."""
         return self._state.notes
 
     @property
     def attribute_names(self) -> list[str]:
-        """Names of the columns that are kept beside the rows."""
+        """Names of the attributes."""
         return list(self._state.attributes.columns)
 
     def is_text(self, attribute: str) -> bool:
-        """Tell whether a column that is kept beside the rows holds text."""
+        """Tell whether an attribute contains text."""
         return bool(self._state.attributes.columns[attribute].dtype == object)
 
     def summary(self) -> dict[str, Any]:
-        """Return what the store holds, in a few words and numbers."""
+        """Return a summary of the store."""
         saved = self._state.saved
         classes = saved.classes.get(saved.n_classes)
         return {
@@ -117,17 +119,17 @@ class StoreReading(ABC):
             "features": saved.forest.bins.n_features,
             "classes": None if classes is None else [str(label) for label in classes],
             "trees": saved.forest.n_trees,
-            "kept_beside_the_rows": self.attribute_names,
+            "attributes": self.attribute_names,
         }
 
     def find(self, condition: str) -> NDArray[np.int64]:
-        """Return the ids of rows by their attributes.
+        """Return the ids of rows with given attributes.
 
         Parameters
         ----------
         condition : str
-            What is to hold of them, such as ``customer == 17 and region in ("north", "west")``.
-            "row_id" is the id itself.
+            A condition such as ``customer == 17 and region in ("north", "west")``. "row_id" is the
+            id itself.
 
         Returns
         -------
@@ -142,11 +144,11 @@ class StoreReading(ABC):
     def receipts(self) -> Iterator[Receipt]:
         """Yield the receipts of all changes, from the first to the last.
 
-        They are read one by one, so this takes little memory however many there are.
+        They are read one by one, so memory use does not depend on their number.
         """
         with self._thread_lock:
             state = self._state
-            # As of now: neither is changed by what a writer adds meanwhile.
+            # Copies, which do not change when a writer adds receipts meanwhile.
             log = ReceiptLog(state.log.path, state.log.begin, state.log.size)
             unlogged = list(state.unlogged)
         yield from log.read()
@@ -164,7 +166,7 @@ class StoreReading(ABC):
             return state.unlogged[-1] if state.unlogged else state.log.last()
 
     def receipt(self, request: str | int) -> Receipt:
-        """Return the receipt of a request, by its name or by the number of the change."""
+        """Return the receipt of a request, by its id or by the number of the change."""
         numbered = None
         for receipt in self.receipts():
             if receipt.request == request:
@@ -172,14 +174,14 @@ class StoreReading(ABC):
             if str(receipt.number) == str(request):
                 numbered = receipt
         if numbered is None:
-            raise KeyError(f"There is no receipt of {request!r}. history() has all there are.")
+            raise KeyError(f"There is no receipt for {request!r}. history() returns all receipts.")
         return numbered
 
     def refitted_since(self, receipt: Receipt) -> bool:
         """Tell whether all trees were refitted by a change or after it.
 
-        Then they are those of a model that was trained with these bins, and for as many iterations,
-        on rows among which those that it removed never were.
+        The trees are then those of a model that was trained without the removed rows, with the same
+        bins and the same number of iterations.
         """
         return any(
             later.strategy == "refit" and later.number >= receipt.number
@@ -187,12 +189,12 @@ class StoreReading(ABC):
         )
 
     def verify(self) -> None:
-        """Check everything: the chain of receipts, all checksums, and every sum in the model.
+        """Verify the chain of receipts, all checksums, and every stored sum of the model.
 
         Raises
         ------
         StoreError or InvalidFileError
-            If something is not as it should be.
+            If something does not match.
         """
         with self._thread_lock:
             state = self._state
@@ -200,40 +202,51 @@ class StoreReading(ABC):
             self._verify_files(state)
             state.check_model()
             if digest(state.saved.forest) != state.digest:
-                raise StoreError(f"The model in {self.path} is not the one of its last receipt.")
+                raise StoreError(
+                    f"The model in {self.path} does not match its last receipt. Restore the store "
+                    "from a backup."
+                )
             kept, held = state.attributes, state.saved.forest.row_ids
             if kept and not np.array_equal(np.sort(kept.ids), np.sort(held)):
-                raise StoreError(f"The attributes in {self.path} are not those of its rows.")
+                raise StoreError(
+                    f"The attributes in {self.path} do not match its rows. Restore the store from "
+                    "a backup."
+                )
             try:
                 state.saved.forest.check_state(state.n_threads)
             except RuntimeError as error:
-                raise StoreError(f"The model in {self.path} is damaged: {error}") from error
+                raise StoreError(
+                    f"The model in {self.path} is damaged: {error}. Restore the store from a backup."
+                ) from error
 
     def _verify_receipts(self, state: State) -> None:
         named = {state.number_written: state.hash_written, state.number: state.last_hash}
         found: dict[int, str] = {}
 
-        def noted() -> Iterator[Receipt]:
+        def with_hashes() -> Iterator[Receipt]:
             for receipt in self.receipts():
                 if receipt.number in named:
                     found[receipt.number] = receipt.hash
                 yield receipt
 
-        problem = find_break(noted())
+        problem = find_break(with_hashes())
         if problem is None and found.get(state.number) != state.last_hash:
-            problem = f"receipt {state.number} is not that of the last change"
+            problem = f"receipt {state.number} does not match the last change"
         if problem is None and found != named:
-            problem = f"receipt {state.number_written} is not the one that the model names"
+            problem = f"receipt {state.number_written} does not match the model"
         if problem is not None:
-            raise StoreError(f"The chain of receipts in {self.path} is broken: {problem}.")
+            raise StoreError(
+                f"The chain of receipts in {self.path} is broken: {problem}. Restore the store "
+                "from a backup."
+            )
 
     def _verify_files(self, state: State) -> None:
         try:
             file_format.load(state.model_path, links=False).verify()
         except FileNotFoundError:
             raise StoreError(
-                f"{state.model_path} is gone: a writer has written a newer one. Open the store "
-                "again to verify that."
+                f"{state.model_path} was replaced by a writer. Open the store again to verify the "
+                "new model."
             ) from None
         journal, last = Journal(state.journal.path), state.number_written
         for found in journal.read():
