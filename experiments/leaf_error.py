@@ -72,8 +72,8 @@ def _measure(name: str, max_rows: int | None, way: Way, size: str, n_draws: int)
             alone = before if way == "remove" and rule == KEPT else None
             figures = audit.leaf_error(model, before=alone).figures
             found.setdefault(rule, []).append(figures["updated"])
-            if figures.get("left alone") is not None:
-                found.setdefault("left alone", []).append(figures["left alone"])
+            if figures.get("untouched") is not None:
+                found.setdefault("left alone", []).append(figures["untouched"])
     return {who: float(np.mean(errors)) for who, errors in found.items()}
 
 

@@ -14,7 +14,8 @@ from experiments.contenders.ours import Ours, Paper
 from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
 from graftboost import GraftBoostClassifier, audit
-from graftboost.audit.membership import GROUPS, STAGES
+from graftboost.audit.membership import GROUPS as GROUPS_OF_AUDIT
+from graftboost.audit.membership import STAGES
 from graftboost.audit.plotting import bars, legend, panels
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ PAPER = {
     "covtype": ((100, 100, 38.89), (100, 15.2, 38.89), (100, 100, 44.31)),
 }
 PAPER_STAGES = ("before", "removed", "added back")
+GROUPS = ("others trained on", "rows in question", "never seen")
 
 
 def cases(scale: Scale) -> Iterator[Case]:
@@ -66,7 +68,12 @@ def _measure(name: str, max_rows: int | None, n_repeats: int, rule: str) -> Valu
     y = np.concatenate([data.y_train, data.y_test])
     model = GraftBoostClassifier(**OVERFITTED, **RULES[rule].parameters)
     found = audit.membership_attack(model, X, y, n_repeats=n_repeats)
-    return dict(found.figures)
+    names = dict(zip(GROUPS_OF_AUDIT, GROUPS, strict=True))
+    stages = {stage: found.figures[stage] for stage in STAGES}
+    return {
+        **found.figures,
+        **{s: {names[g]: share for g, share in each.items()} for s, each in stages.items()},
+    }
 
 
 def tables(results: Results) -> str:

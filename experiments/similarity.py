@@ -15,7 +15,7 @@ from experiments.experiment import Case, Experiment, Scale, Values
 from experiments.results import Results
 from experiments.updated import before_and_after, each_way_and_size
 from graftboost import audit
-from graftboost.audit.copies import trained_again
+from graftboost.audit.copies import refitted
 from graftboost.audit.plotting import bars, legend, panels
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _measure(name: str, max_rows: int | None, way: Way, size: str, n_draws: int)
         drawn = draws.draw(n_rows, seed)
         before, after = before_and_after(draws, way, drawn, dict(RULES))
         updated = next(iter(after.values()))
-        held, retrained = np.sort(updated.row_ids_), trained_again(updated)
+        held, retrained = np.sort(updated.row_ids_), refitted(updated)
         reseeded = (draws.fit(held), draws.fit(held, random_state=1))
         for rule, model in after.items():
             figures = audit.similarity(
@@ -76,7 +76,8 @@ def _measure(name: str, max_rows: int | None, way: Way, size: str, n_draws: int)
             ).figures
             found.setdefault(rule, []).append(figures["updated"])
         for control in CONTROLS:
-            found.setdefault(control, []).append(figures[control])
+            of_audit = "untouched" if control == "left alone" else control
+            found.setdefault(control, []).append(figures[of_audit])
     return {
         who: {measure: float(np.mean([f[measure] for f in each])) for measure in MEASURES}
         for who, each in found.items()

@@ -1,4 +1,4 @@
-"""Pictures in one style: lines and bars in small panels, legible in print and without colour."""
+"""Plots in a common style: lines and bars in small panels, readable without colour."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ if TYPE_CHECKING:
     from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure
 
-# Told apart by people who do not see colours alike (Okabe and Ito's), the strongest first. Lines
-# differ in their markers too.
+# The palette of Okabe and Ito, which colour-blind readers can distinguish. Lines also differ in
+# their markers.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c8c8c")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
-# The same thing looks the same in every picture.
+# The style of control lines in all plots.
 CONTROL: dict[str, Any] = {"color": "#8c8c8c", "linestyle": "--", "marker": "", "linewidth": 1.2}
 
 PANEL = (3.6, 2.7)  # inches
-LETTERS = 13  # of the labels along an axis, to an inch
+LETTERS = 13  # of axis labels per inch
 
 
 def panels(
     n: int, *, columns: int = 3, size: tuple[float, float] = PANEL
 ) -> tuple[Figure, list[Axes]]:
-    """Make a figure with so many panels, in rows of at most so many columns.
+    """Make a figure with n panels, arranged in rows.
 
     Parameters
     ----------
     n : int
-        How many panels.
+        Number of panels.
     columns : int, default=3
-        How many side by side.
+        Maximal number of panels per row.
     size : tuple of float, default=(3.6, 2.7)
         Width and height of a panel, in inches.
 
     Returns
     -------
     Figure
-        The figure. It belongs to no window and need not be closed.
+        The figure. It has no window and need not be closed.
     list of Axes
         Its panels.
 
@@ -54,7 +54,7 @@ def panels(
         from matplotlib.figure import Figure as NewFigure
     except ImportError as error:
         raise ImportError(
-            "Pictures need matplotlib. Install it with: pip install graftboost[plot]"
+            "Plots require matplotlib. Install it with: pip install graftboost[plot]"
         ) from error
     columns = min(columns, max(1, n))
     rows = math.ceil(max(1, n) / columns)
@@ -68,7 +68,7 @@ def panels(
 
 
 def plain(axis: Axes) -> None:
-    """Take away what says nothing: the upper and right border; add a faint grid."""
+    """Remove the upper and right border, and add a light grid."""
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(True, axis="y", color="#e6e6e6", linewidth=0.8)
     axis.set_axisbelow(True)
@@ -86,35 +86,35 @@ def lines(
     bands: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
     controls: Sequence[str] = (),
 ) -> None:
-    """Draw one line for each of several series over the same x.
+    """Draw several lines over the same x.
 
     Parameters
     ----------
     axis : Axes
-        Where.
+        The axes.
     x : sequence
-        Where along the axis; words are put at even distances.
+        Positions on the x axis; text is placed at equal distances.
     series : mapping of str to sequence of float
-        What each line shows, by its name in the legend; NaN leaves a gap.
+        Values of each line, by its name in the legend; NaN leaves a gap.
     bands : mapping of str to pair of sequences, default=None
-        Lower and upper end of a band around a line.
+        Lower and upper bounds of a band around a line.
     controls : sequence of str, default=()
-        Names of lines that are there to compare with: grey and dashed.
+        Names of control lines, which are grey and dashed.
     """
     words = any(isinstance(value, str) for value in x)
-    places = list(range(len(x))) if words else list(x)
+    positions = list(range(len(x))) if words else list(x)
     looks = itertools.cycle(zip(COLOURS, MARKERS, strict=True))
     for name, values in series.items():
         if name in controls:
-            axis.plot(places, values, label=name, **CONTROL)
+            axis.plot(positions, values, label=name, **CONTROL)
             continue
         colour, marker = next(looks)
-        axis.plot(places, values, label=name, color=colour, marker=marker, markersize=4)
+        axis.plot(positions, values, label=name, color=colour, marker=marker, markersize=4)
         if bands and name in bands:
             low, high = bands[name]
-            axis.fill_between(places, low, high, color=colour, alpha=0.18, linewidth=0)
+            axis.fill_between(positions, low, high, color=colour, alpha=0.18, linewidth=0)
     if words:
-        axis.set_xticks(places, [str(value) for value in x])
+        axis.set_xticks(positions, [str(value) for value in x])
 
 
 def bars(axis: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float]]) -> None:
@@ -123,16 +123,16 @@ def bars(axis: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float]
     Parameters
     ----------
     axis : Axes
-        Where.
+        The axes.
     groups : sequence of str
-        Names of the groups, along the axis.
+        Names of the groups.
     series : mapping of str to sequence of float
         Heights in each group, by name in the legend; NaN leaves a bar out.
     """
     width = 0.8 / max(1, len(series))
     for i, (name, values) in enumerate(series.items()):
-        places = [g + (i - (len(series) - 1) / 2) * width for g in range(len(groups))]
-        axis.bar(places, values, width=0.92 * width, label=name, color=COLOURS[i % len(COLOURS)])
+        positions = [g + (i - (len(series) - 1) / 2) * width for g in range(len(groups))]
+        axis.bar(positions, values, width=0.92 * width, label=name, color=COLOURS[i % len(COLOURS)])
     longest = max((len(group) for group in groups), default=0) + 1
     turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
     fits = longest * len(groups) <= LETTERS * _width(axis)
@@ -140,22 +140,22 @@ def bars(axis: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float]
 
 
 def _width(axis: Axes) -> float:
-    """Return how wide a panel is, in inches."""
+    """Return the width of a panel in inches."""
     figure = axis.get_figure(root=True)
     return axis.get_position().width * figure.get_figwidth() if figure is not None else PANEL[0]
 
 
 def logarithmic(axis: Axes, *, x: bool = False) -> None:
-    """Make the height of what is drawn logarithmic, with plain numbers beside it.
+    """Make the y axis logarithmic, with plain numbers as labels.
 
-    Call it after drawing: how many numbers there are depends on how far the heights reach.
+    Call this after drawing, because the number of labels depends on the range of values.
 
     Parameters
     ----------
     axis : Axes
-        Where.
+        The axes.
     x : bool, default=False
-        Whether the axis along the bottom is made so as well.
+        Whether the x axis is made logarithmic as well.
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -164,7 +164,7 @@ def logarithmic(axis: Axes, *, x: bool = False) -> None:
         drawn.append((axis.xaxis, axis.dataLim.minposx))
     for scale, least in drawn:
         if not math.isfinite(least):
-            continue  # nothing that has a logarithm
+            continue  # there are no positive values
         (axis.set_yscale if scale is axis.yaxis else axis.set_xscale)("log")
         low, high = scale.get_view_interval()
         decades = math.log10(high / low)
@@ -175,7 +175,7 @@ def logarithmic(axis: Axes, *, x: bool = False) -> None:
 
 
 def legend(figure: Figure, *, columns: int = 4) -> None:
-    """Put one legend for all panels under them; names that several panels have come once."""
+    """Add one legend below all panels; a name used in several panels appears once."""
     found: dict[str, Any] = {}
     for axis in figure.axes:
         for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):

@@ -150,7 +150,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         given_validation: tuple[Any, Any, ArrayLike | None],
         copies: Copies,
     ) -> tuple[dict[str, Any], Progress]:
-        """Validate the arguments of `fit` and train; return the attributes of a fitted estimator."""
+        """Validate the arguments of `fit` and train; return the fitted attributes."""
         table = read_table(X)
         columns = Columns.learn(table, self.categorical_features)
         classes, target = self._read_target(y, table.n_rows)

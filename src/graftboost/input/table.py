@@ -162,6 +162,6 @@ def find_feature(feature: Any, table: Table, argument: str) -> int:
         return int(feature)
     known = "" if table.names is None else f", named {', '.join(table.names[:10])}"
     raise ValueError(
-        f"{argument} contains {feature!r}, which is not a feature: X has {table.n_features} features"
-        f"{known}. Pass names, or indices from 0 to {table.n_features - 1}."
+        f"{argument} contains {feature!r}, which is not a feature: X has {table.n_features} "
+        f"features{known}. Pass names, or indices from 0 to {table.n_features - 1}."
     )

@@ -143,7 +143,7 @@ class _Reader:
         return _Truth(holds, known & ~holds)
 
     def spread(self, value: Any) -> NDArray[Any]:
-        """Return a value for each row."""
+        """Return one value per row."""
         if isinstance(value, np.ndarray):
             return value
         kind = object if isinstance(value, str) else None
@@ -161,9 +161,9 @@ class _Reader:
                 column = self.names.get(name, name)
                 if column not in self.columns:
                     raise ValueError(
-                        f"The condition {self.condition!r} names {column!r}, which is no "
-                        f"column that is kept. There are: {', '.join(self.columns) or 'none'}. "
-                        "Text is written in quotes."
+                        f"The condition {self.condition!r} names {column!r}, which is not an "
+                        f"attribute. The attributes are: {', '.join(self.columns) or 'none'}. "
+                        "Write text in quotes."
                     )
                 return self.columns[column]
             case ast.Constant(value=bool() | int() | float() | str() as value):
@@ -183,6 +183,6 @@ class _Reader:
 
     def unclear(self, node: ast.AST) -> ValueError:
         return ValueError(
-            f"The condition {self.condition!r} holds {ast.unparse(node)!r}, which is not "
-            f"understood. {HOW}"
+            f"The condition {self.condition!r} contains {ast.unparse(node)!r}, which is not "
+            f"supported. {HOW}"
         )

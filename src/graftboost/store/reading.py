@@ -216,7 +216,8 @@ class StoreReading(ABC):
                 state.saved.forest.check_state(state.n_threads)
             except RuntimeError as error:
                 raise StoreError(
-                    f"The model in {self.path} is damaged: {error}. Restore the store from a backup."
+                    f"The model in {self.path} is damaged: {error}. Restore the store from a "
+                    "backup."
                 ) from error
 
     def _verify_receipts(self, state: State) -> None:

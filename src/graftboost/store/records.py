@@ -90,15 +90,15 @@ class Record:
 
     @classmethod
     def restore(cls, found: Container) -> Record:
-        """Return the record that a container holds.
+        """Return the record of a container.
 
-        It has the form of one: every array its type and length, and a sparse table cells that are
-        there. Whether it can be made to a model is for `graftboost.store.record_checks` to say.
+        Its form is checked: the type and length of every array, and the cells of a sparse table.
+        `graftboost.store.record_checks` checks whether it can be applied to a model.
 
         Raises
         ------
         InvalidFileError
-            If it holds none.
+            If the container is not a valid record.
         """
         try:
             return cls._restore(found.header, found.arrays)

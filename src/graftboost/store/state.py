@@ -123,8 +123,8 @@ class State:
         if digest(saved.forest) != state.digest:
             raise StoreError(
                 f"Replaying the changes in {state.journal.path} does not give the recorded model. "
-                "The store was probably written by another version of graftboost. Open and compact it "
-                "with that version."
+                "The store was probably written by another version of graftboost. Open and compact "
+                "it with that version."
             )
         return state
 
