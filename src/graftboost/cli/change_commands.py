@@ -53,37 +53,37 @@ def remove(
         chosen = chosen_ids(store, ids, ids_file, condition)
         if not len(chosen):
             output.result(
-                {"removed": 0, "rows": store.n_rows}, "No row was found; none was removed."
+                {"removed": 0, "rows": store.n_rows}, "No rows were found; nothing was removed."
             )
             return
         with output.working(f"Removing {len(chosen):,} rows"):
             report = store.remove(chosen, request=request)
         if compact:
-            with output.working("Writing the files anew"):
+            with output.working("Rewriting the files"):
                 store.compact()
         _show_change(output, store, report)
 
 
 def refit(output: Output, path: Path, request: str | None) -> None:
-    """Train all again."""
+    """Refit all trees."""
     with Store.open(path) as store:
-        with output.working(f"Training on {store.n_rows:,} rows"):
+        with output.working(f"Refitting on {store.n_rows:,} rows"):
             store.refit(request=request)
         receipt = store.last_receipt
-        text = f"All trees were refitted to the {store.n_rows:,} rows held."
+        text = f"All trees were refitted on {store.n_rows:,} rows."
         output.result(as_result(store, receipt), f"{text}\nrequest {printable(receipt.request)}")
 
 
 def compact(output: Output, path: Path) -> None:
-    """Write the files anew."""
+    """Rewrite the files."""
     with Store.open(path) as store:
-        with output.working("Writing the files anew"):
+        with output.working("Rewriting the files"):
             store.compact()
         size = sum(file.stat().st_size for file in path.iterdir())
         output.result(
             {"store": str(path), "bytes": size},
-            f"The files of {path} hold the {store.n_rows:,} rows of the model and nothing of "
-            f"others: {size:,} bytes.",
+            f"The files of {path} contain only the {store.n_rows:,} rows of the model: {size:,} "
+            "bytes.",
         )
 
 
@@ -91,5 +91,5 @@ def _show_change(output: Output, store: Store, report: UpdateReport) -> None:
     receipt = store.last_receipt
     output.result(
         {**as_result(store, receipt), "seconds": dict(report.seconds)},
-        f"{report}\n{store.n_rows:,} rows are held; request {printable(receipt.request)}",
+        f"{report}\n{store.n_rows:,} rows in the model; request {printable(receipt.request)}",
     )

@@ -1,4 +1,4 @@
-"""Which rows a command names: by id, by a file of ids, or by a condition."""
+"""The rows that a command selects: by ids, by a file of ids, or by a condition."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from graftboost.store import Store
 def chosen_ids(
     store: Store, ids: list[int], ids_file: Path | None, condition: str | None
 ) -> NDArray[np.int64]:
-    """Return the ids of the rows that a command names, in whichever way."""
+    """Return the ids of the selected rows."""
     given = sum([bool(ids), ids_file is not None, condition is not None])
     if given != 1:
         raise ValueError(
-            "Name the rows in one way: by their ids, by --ids-file, or by --where. "
-            f"{given or 'None'} of these {'were' if given != 1 else 'was'} given."
+            f"{given or 'None'} of IDS, --ids-file and --where {'were' if given else 'was'} given. "
+            "Select the rows in exactly one of these ways."
         )
     if condition is not None:
         return store.find(condition)
@@ -29,6 +29,6 @@ def chosen_ids(
             ids = [int(line) for line in text.split()]
         except ValueError as error:
             raise ValueError(
-                f"{ids_file} is to hold whole numbers, one a line: {error}."
+                f"{ids_file} contains a line that is not an integer. Write one id per line."
             ) from error
     return np.array(ids, dtype=np.int64)

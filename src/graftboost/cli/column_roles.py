@@ -1,4 +1,4 @@
-"""What each column of a file is for, and what a store remembers of it."""
+"""The roles of the columns of a file, and how they are restored from a store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graftboost.store import Store
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """What each column of a file is for; the others are features."""
+    """The roles of columns; columns without a role are features."""
 
     target: str
     row_id: str | None
@@ -34,8 +34,8 @@ def roles_of(store: Store) -> ColumnRoles:
         return roles
     except TypeError:
         raise ValueError(
-            f"{store.path} was not made by `graftboost fit`, so it is not known which column is "
-            "the target. Add rows with Store.add in Python."
+            f"{store.path} was not created by `graftboost fit`, so the target column is not known. "
+            "Add rows with Store.add in Python."
         ) from None
 
 
@@ -45,13 +45,13 @@ def feature_names(model: Any) -> list[str]:
         return list(model.feature_names_in_)
     except AttributeError:
         raise ValueError(
-            "The model was trained on columns without names, so it is not known which columns of "
-            "the file they are. Use it from Python."
+            "The model was trained on columns without names, so they cannot be matched with the "
+            "columns of a file. Use the model from Python."
         ) from None
 
 
 def text_columns(model: Any) -> list[str]:
-    """Return the features that are categories by their text, even if some look like numbers."""
+    """Return the features with text categories, even if these look like numbers."""
     return [
         str(feature_names(model)[feature])
         for feature, categories in model._columns.categories.items()

@@ -1,6 +1,6 @@
-"""A model forgets customers who ask for it: how fast, and how well, beside training again.
+"""A demonstration: remove customers from a model, and compare with retraining.
 
-Runs in less than a minute on data that scikit-learn ships: ``make demo``.
+It uses data that comes with scikit-learn and takes less than a minute: ``make demo``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEAVES, ITERATIONS = 20, 100
 
 
 def best_of(repeats: int, run: Callable[[], Any]) -> float:
-    """The shortest of several runs, in milliseconds."""
+    """Return the shortest time of several runs, in milliseconds."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -33,7 +33,7 @@ def best_of(repeats: int, run: Callable[[], Any]) -> float:
 
 
 def make_customers() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Noisy copies of the breast cancer data, shuffled, and which of their labels are wrong."""
+    """Return shuffled noisy copies of the breast cancer data, and which labels are wrong."""
     rng = np.random.default_rng(0)
     X, y = load_breast_cancer(return_X_y=True)
     X, y = np.repeat(X, COPIES, axis=0), np.repeat(y, COPIES)
@@ -44,7 +44,7 @@ def make_customers() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def lightgbm_like(model: GraftBoostClassifier) -> Any:
-    """LightGBM with the same settings and threads, or None if it is not installed."""
+    """Return LightGBM with the same settings and threads, or None if it is not installed."""
     try:
         from lightgbm import LGBMClassifier
     except ImportError:
@@ -65,10 +65,10 @@ def line(what: str, value: str, note: str = "") -> None:
 
 
 def show_removals(model: GraftBoostClassifier, X: np.ndarray, y: np.ndarray, wrong: Any) -> None:
-    """Remove customers one by one, each from a copy of the model; the last one comes back."""
+    """Remove customers one by one, each from a copy of the model; add the last one again."""
     ids = np.arange(len(y))
     customers = ids // ROWS_EACH
-    # Who asks is settled before anything is measured: those with the most wrong labels.
+    # The customers with the most wrong labels, selected before anything is measured.
     asking = np.argsort(-np.bincount(customers, wrong), kind="stable")[:ASKING]
     reports, losses = [], []
     for customer in asking:
@@ -90,40 +90,40 @@ def show_removals(model: GraftBoostClassifier, X: np.ndarray, y: np.ndarray, wro
         f"{min(times):.0f} to {max(times):.0f}",
     )
     again = best_of(3, lambda: clone(model).fit(X[rest], y[rest], row_ids=rest))
-    line("graftboost trained again, best of 3", f"{again:.0f}")
+    line("graftboost retrained, best of 3", f"{again:.0f}")
     rival = lightgbm_like(model)
     if rival is None:
-        line("LightGBM trained again", "skipped", "lightgbm cannot be imported")
+        line("LightGBM retrained", "skipped", "lightgbm is not installed")
     else:
         again = best_of(3, lambda: rival.fit(X[rest], y[rest]))
-        line("LightGBM trained again, best of 3", f"{again:.0f}")
+        line("LightGBM retrained, best of 3", f"{again:.0f}")
 
     before, after, without = np.transpose(losses)
     each = (after - before) / (without - before)
     all_together = (after - before).sum() / (without - before).sum()
-    print("\nForgetting, by the loss of their rows: 0 is nothing, 1 is as if never seen")
-    line("left alone", "0.00", f"loss {before.mean():.3f}")
-    spread = f"one by one {each.min():.2f} to {each.max():.2f}"
+    print("\nForgetting, by the loss of their rows: 0 is nothing, 1 is the same as a retrain")
+    line("untouched", "0.00", f"loss {before.mean():.3f}")
+    spread = f"per customer {each.min():.2f} to {each.max():.2f}"
     line("removed in place", f"{all_together:.2f}", f"loss {after.mean():.3f}, {spread}")
-    line("trained without them", "1.00", f"loss {without.mean():.3f}")
+    line("retrained", "1.00", f"loss {without.mean():.3f}")
 
     report = updated.add(X[rows], y[rows], row_ids=rows)
-    print(f"\nmodel.add(X, y, row_ids=ids)  # customer {customer} comes back")
+    print(f"\nmodel.add(X, y, row_ids=ids)  # customer {customer} returns")
     line("milliseconds", f"{1e3 * report.seconds['total']:.0f}")
     line(
         "loss of the rows",
         f"{loss(updated, X[rows], y[rows]):.3f}",
-        f"was {losses[-1][0]:.3f}, gone {losses[-1][1]:.3f}",
+        f"before {losses[-1][0]:.3f}, removed {losses[-1][1]:.3f}",
     )
 
 
 def loss(model: GraftBoostClassifier, X: np.ndarray, y: np.ndarray) -> float:
-    """The mean log loss of some rows."""
+    """Return the mean log loss of rows."""
     return float(log_loss(y, model.predict_proba(X), labels=[0, 1]))
 
 
 def show_window(model: GraftBoostClassifier, X: np.ndarray, y: np.ndarray) -> None:
-    """Let new rows in and the oldest out."""
+    """Add new rows and remove the oldest, in a sliding window."""
     size = 20_000
     model = clone(model).fit(X[:size], y[:size])
     times = []
@@ -132,9 +132,9 @@ def show_window(model: GraftBoostClassifier, X: np.ndarray, y: np.ndarray) -> No
         oldest = slice(None, begin + 20 - size)
         times.append(1e3 * model.update(X_new, y_new, remove=oldest).seconds["total"])
     model.check_state()
-    print("\nmodel.update(X_new, y_new, remove=oldest)  # 20 rows in, 20 out, ten times")
+    print("\nmodel.update(X_new, y_new, remove=oldest)  # add 20 rows, remove 20, ten times")
     line("milliseconds, median", f"{np.median(times):.0f}", f"{min(times):.0f} to {max(times):.0f}")
-    line("rows held, as at the start", str(model.n_rows_), "every sum counted again: equal")
+    line("rows in the model, as before", str(model.n_rows_), "all stored sums verified")
 
 
 def main() -> None:

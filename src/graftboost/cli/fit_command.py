@@ -1,4 +1,4 @@
-"""The command `fit`: from a file of rows to a store."""
+"""The command `fit`: create a store from a file of rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from graftboost.store import Store
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# A target of whole numbers is one of classes if there are at most so many.
+# An integer target with at most this many distinct values is a classification.
 MOST_CLASSES = 20
 
 
@@ -31,12 +31,12 @@ def fit(
     parameters: list[str],
     request: str | None,
 ) -> None:
-    """Train a model and make a store of it."""
+    """Train a model and create a store from it."""
     from graftboost.cli import tables
     from graftboost.estimators import GraftBoostClassifier, GraftBoostRegressor
 
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise FileExistsError(f"{path} is there already. Choose another directory for the store.")
+        raise FileExistsError(f"{path} already exists. Choose another directory for the store.")
     with output.working(f"Reading {data}"):
         rows = tables.read(data)
     for name in (roles.target, roles.row_id, roles.weight, *roles.keep, *roles.drop):
@@ -44,7 +44,9 @@ def fit(
             tables.column(rows, name, data)
     names = roles.features(rows.column_names)
     if not names:
-        raise ValueError(f"{data} has no column left that could be a feature.")
+        raise ValueError(
+            f"{data} has no columns left for features. Use fewer columns for --keep and --drop."
+        )
     y = _target(rows.column(roles.target))
     classifies = _is_of_classes(y) if task == "auto" else task == "classification"
     kind = GraftBoostClassifier if classifies else GraftBoostRegressor
@@ -71,7 +73,7 @@ def fit(
                 "features": len(names),
                 "classes": [str(c) for c in model.classes_] if classifies else None,
                 "trees": store.n_trees,
-                "kept_beside_the_rows": roles.keep,
+                "attributes": roles.keep,
                 "seconds": round(fitted - start, 3),
                 "digest": store.digest if output.as_json else store.digest[:SHORT_DIGEST],
             }
@@ -81,15 +83,15 @@ def fit(
 def _kept(
     rows: pa.Table, names: list[str], data: Path, held: NDArray[np.int64], ids: Any
 ) -> dict[str, Any]:
-    """Return the columns to keep, for the rows that the model holds: some may be held out."""
+    """Return the columns to keep, for the rows that the model holds; others are held out."""
     from graftboost.cli import tables
 
-    places = {
+    positions = {
         int(row_id): i for i, row_id in enumerate(range(rows.num_rows) if ids is None else ids)
     }
-    order = [places[row_id] for row_id in held.tolist()]
+    order = [positions[row_id] for row_id in held.tolist()]
     columns = {name: tables.values(rows, name, data) for name in names}
-    return {name: [column[place] for place in order] for name, column in columns.items()}
+    return {name: [column[position] for position in order] for name, column in columns.items()}
 
 
 def _target(column: Any) -> NDArray[Any]:
@@ -108,7 +110,9 @@ def _parameters(given: list[str]) -> dict[str, Any]:
     for pair in given:
         name, equals, value = pair.partition("=")
         if not equals:
-            raise ValueError(f"--set {pair}: write it as NAME=VALUE, such as max_leaf_nodes=63.")
+            raise ValueError(
+                f"--set {pair} is not of the form NAME=VALUE. Example: max_leaf_nodes=63."
+            )
         try:
             parameters[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):

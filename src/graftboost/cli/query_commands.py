@@ -36,14 +36,16 @@ def predict(path: Path, data: Path, to: Path | None, probabilities: bool) -> Non
     columns["prediction"] = pa.array(model.predict(X))
     if probabilities:
         if not hasattr(model, "predict_proba"):
-            raise ValueError("--probabilities is for classes, and this model predicts numbers.")
+            raise ValueError(
+                "--probabilities is given, but the model is a regressor. Omit the option."
+            )
         for label, column in zip(model.classes_, model.predict_proba(X).T, strict=True):
             columns[f"probability_{label}"] = pa.array(column)
     tables.write(pa.table(columns), to)
 
 
 def info(output: Output, path: Path) -> None:
-    """Show what a store holds."""
+    """Show a summary of a store."""
     with Store.open(path, read_only=True) as store:
         last = store.last_receipt
         output.result(
@@ -85,7 +87,7 @@ def history(output: Output, path: Path, last: int | None) -> None:
 def receipt(output: Output, path: Path, request: str | None, row: int | None) -> None:
     """Show a receipt."""
     if (request is None) == (row is None):
-        raise ValueError("Name a request (or the number of a change), or a row with --row.")
+        raise ValueError("Pass either REQUEST (an id or the number of a change) or --row.")
     with Store.open(path, read_only=True) as store:
         if row is not None:
             found = None
@@ -93,7 +95,7 @@ def receipt(output: Output, path: Path, request: str | None, row: int | None) ->
                 if each.removes(row):
                     found = each
             if found is None:
-                raise KeyError(f"No change removed the row with id {row}.")
+                raise KeyError(f"No change has removed the row with id {row}. Check the id.")
             chosen = found
         else:
             assert request is not None
@@ -102,9 +104,9 @@ def receipt(output: Output, path: Path, request: str | None, row: int | None) ->
 
 
 def verify(output: Output, path: Path) -> None:
-    """Check everything."""
+    """Verify a store."""
     with Store.open(path, read_only=True) as store:
-        with output.working("Checking"):
+        with output.working("Verifying"):
             try:
                 store.verify()
             except StoreError as error:
@@ -112,8 +114,8 @@ def verify(output: Output, path: Path) -> None:
         n = store.last_receipt.number + 1
         output.result(
             {"store": str(path), "verified": True, "receipts": n},
-            f"{path} is sound: {n:,} receipts follow from each other, all checksums are right, and "
-            f"every sum in the model is that of its {store.n_rows:,} rows.",
+            f"{path} is valid: the chain of {n:,} receipts is complete, all checksums match, and "
+            f"all stored sums match the {store.n_rows:,} training rows.",
         )
 
 
@@ -126,13 +128,13 @@ def audit(
     details: bool,
     plot: Path | None,
 ) -> None:
-    """Say what removing rows would forget."""
+    """Audit the removal of rows."""
     from graftboost.audit import audit_removal
 
     with Store.open(path, read_only=True) as store:
         chosen = chosen_ids(store, ids, ids_file, condition)
         if not len(chosen):
-            output.result({"rows": 0}, "No row was found; there is nothing to audit.")
+            output.result({"rows": 0}, "No rows were found; there is nothing to audit.")
             return
         with output.working(f"Auditing the removal of {len(chosen):,} rows"):
             found = audit_removal(store.model, chosen)

@@ -1,4 +1,4 @@
-"""A receipt as commands show it."""
+"""The content of a receipt for the output of commands."""
 
 from __future__ import annotations
 
