@@ -130,10 +130,10 @@ def losses(model: GraftBoost, rows: HeldRows) -> NDArray[np.float64]:
     if scores.shape[1] == 1:
         scores = np.column_stack([np.zeros(len(scores)), scores[:, 0]])
     index = {label: i for i, label in enumerate(classes.tolist())}
-    places = np.array([index.get(label, -1) for label in rows.y.tolist()], dtype=np.intp)
-    known = scores[np.arange(len(scores)), places]
+    positions = np.array([index.get(label, -1) for label in rows.y.tolist()], dtype=np.intp)
+    known = scores[np.arange(len(scores)), positions]
     found: NDArray[np.float64] = np.where(
-        places < 0, UNKNOWN_CLASS_LOSS, logsumexp(scores, axis=1) - known
+        positions < 0, UNKNOWN_CLASS_LOSS, logsumexp(scores, axis=1) - known
     )
     return found
 

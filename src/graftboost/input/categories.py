@@ -147,16 +147,16 @@ class Categories:
         column = np.ascontiguousarray(column)
         if self._table is None:
             known = np.array(list(self._positions), dtype=np.float64)
-            place = np.searchsorted(known, column)
-            codes = np.append(list(self._positions.values()), 0).astype(np.float32)[place]
-            unknown = np.append(known, np.nan)[place] != column
+            position = np.searchsorted(known, column)
+            codes = np.append(list(self._positions.values()), 0).astype(np.float32)[position]
+            unknown = np.append(known, np.nan)[position] != column
         else:
             low, table = self._table
             inside = (column >= low) & (column < low + len(table))
-            place = np.where(inside, column, low).astype(np.intp)
-            unknown = place != column  # out of range, or not an integer
-            place -= low
-            codes = table[place]
+            position = np.where(inside, column, low).astype(np.intp)
+            unknown = position != column  # out of range, or not an integer
+            position -= low
+            codes = table[position]
         if unknown.any():
             codes[unknown] = np.where(np.isnan(column[unknown]), np.nan, len(self))
         if self._forgotten:

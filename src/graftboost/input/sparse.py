@@ -42,7 +42,7 @@ def read_sparse(X: Any, argument: str) -> Any:
     """
     from sklearn.utils import check_array
 
-    if not _is_sound(X):
+    if not _is_consistent(X):
         raise ValueError(
             f"{argument} has an indptr or indices that do not match its shape {X.shape}. They may "
             "have been modified; create the table again from (data, (row, column))."
@@ -71,7 +71,7 @@ def read_sparse(X: Any, argument: str) -> Any:
     return rows
 
 
-def _is_sound(X: Any) -> bool:
+def _is_consistent(X: Any) -> bool:
     """Tell whether indptr and indices are consistent, which scipy does not check."""
     if X.format not in ("csr", "csc"):
         return True
@@ -91,11 +91,11 @@ def replace_columns(rows: Any, columns: list[int], values: NDArray[Any]) -> Any:
 
     others = csr_array(rows, copy=True)
     others.data[np.isin(others.indices, columns)] = 0
-    place = csr_array(
+    columns_map = csr_array(
         (np.ones(len(columns), values.dtype), columns, np.arange(len(columns) + 1)),
         shape=(len(columns), rows.shape[1]),
     )
-    replaced = others + csr_array(values) @ place
+    replaced = others + csr_array(values) @ columns_map
     replaced.sum_duplicates()
     return replaced
 

@@ -82,16 +82,16 @@ class Attributes:
         if not self.columns:
             return {}, {}
         kinds, arrays = {}, {f"{ARRAY}_ids": Pieces.of(self.ids)}
-        for place, (name, column) in enumerate(self.columns.items()):
+        for position, (name, column) in enumerate(self.columns.items()):
             kinds[name] = "text" if column.dtype == object else str(column.dtype)
             values = column
             if column.dtype == object:
                 texts = [None if value is None else value.encode() for value in column]
                 lengths = [-1 if text is None else len(text) for text in texts]
                 joined = b"".join(text for text in texts if text is not None)
-                arrays[f"{ARRAY}_{place}_lengths"] = Pieces.of(np.array(lengths, dtype=np.int64))
+                arrays[f"{ARRAY}_{position}_lengths"] = Pieces.of(np.array(lengths, dtype=np.int64))
                 values = np.frombuffer(joined, dtype=np.uint8)
-            arrays[f"{ARRAY}_{place}"] = Pieces.of(values)
+            arrays[f"{ARRAY}_{position}"] = Pieces.of(values)
         return kinds, arrays
 
     @classmethod
@@ -101,10 +101,10 @@ class Attributes:
         if not kinds:
             return attributes
         attributes.ids = np.array(_typed(arrays, f"{ARRAY}_ids", "int64"))
-        for place, (name, kind) in enumerate(kinds.items()):
+        for position, (name, kind) in enumerate(kinds.items()):
             if kind not in KINDS:
                 raise ValueError(f"the attribute column {name!r} is of an unknown kind")
-            array = f"{ARRAY}_{place}"
+            array = f"{ARRAY}_{position}"
             column = np.array(_typed(arrays, array, KINDS[kind]))
             if kind == "text":
                 lengths = _typed(arrays, f"{array}_lengths", "int64")

@@ -161,8 +161,8 @@ class Receipt:
         if not isinstance(content, dict) or set(content) != names:
             raise ValueError("it does not have the fields of a receipt")
         receipt = cls(**content)
-        for name, is_sound in _CHECKS.items():
-            if not is_sound(content[name]):
+        for name, is_valid in _CHECKS.items():
+            if not is_valid(content[name]):
                 raise ValueError(f"its {name!r} is not valid")
         if bool(receipt.removed) != bool(receipt.edges):
             raise ValueError("its 'edges' and 'removed' are inconsistent")
