@@ -14,7 +14,8 @@ TOP = """\
 # The command line
 
 Generated from the code by `python docs/make_cli.py`. Install the command line with
-`pip install 'graftboost[cli]'`. [The tutorial](tutorial.md) shows how to process a deletion request.
+`pip install 'graftboost[cli]'`. [The tutorial](tutorial.md) shows how to process a deletion
+request.
 
 The exit code of a command is 0 on success, 1 on failure, 2 for a usage error, 3 if another process
 has locked the store, 4 if a file is damaged, and 5 if the disk failed and it is not known whether

@@ -206,7 +206,7 @@ def test_errors_are_told(store: Path, data: Path, tmp_path: Path) -> None:
     assert "Name the rows in one way" in run("remove", store, 1, "--where", "a == 1", code=1)
     assert "no column that is kept" in run("remove", store, "--where", "age == 1", code=1)
     assert "There is no store" in run("info", tmp_path / "nowhere", code=1)
-    assert "is there already" in run("fit", data, store, "--target", "churned", code=1)
+    assert "is already exists" in run("fit", data, store, "--target", "churned", code=1)
     assert "no column 'y'" in run("fit", data, tmp_path / "new", "--target", "y", code=1)
     assert "There is no file" in run("add", store, tmp_path / "none.csv", code=1)
     (tmp_path / "rows.xls").write_text("")
@@ -233,7 +233,7 @@ def test_errors_are_told(store: Path, data: Path, tmp_path: Path) -> None:
 
 def test_locked_and_damaged_have_codes_of_their_own(store: Path) -> None:
     with Store.open(store):
-        assert "is being written to by process" in run("remove", store, 1, code=3)
+        assert "is locked by process" in run("remove", store, 1, code=3)
         run("info", store)
     model = store / "model-000001.graft"
     model.write_bytes(model.read_bytes()[:-9])

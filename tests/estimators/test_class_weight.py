@@ -96,5 +96,5 @@ def test_a_product_of_weights_that_is_too_large():
 def test_weights_that_leave_nothing():
     weight = SECOND.astype(float)
     model = GraftBoostClassifier(n_estimators=2, class_weight={0: 1.0, 1: 0.0})
-    with pytest.raises(ValueError, match="No row has a positive weight"):
+    with pytest.raises(ValueError, match="No training row has a positive weight"):
         model.fit(X, SECOND.astype(int), sample_weight=weight)

@@ -71,7 +71,7 @@ def assert_unchanged(model, call, error, match=None):
 OTHER = {"X": X[:, :2], "y": np.arange(N_ROWS) % 4}
 LATE = {
     "weights": ({"sample_weight": -np.ones(N_ROWS)}, "sample_weight is negative"),
-    "ids": ({"row_ids": np.zeros(N_ROWS, dtype=int)}, "row_ids holds 0 more than once"),
+    "ids": ({"row_ids": np.zeros(N_ROWS, dtype=int)}, "row_ids contains 0 more than once"),
     "validation": ({"X_val": X, "y_val": np.arange(N_ROWS)}, "X_val has 3 features"),
     "targets": ({"y": [*range(N_ROWS - 1), None]}, "y contains NaN"),
 }

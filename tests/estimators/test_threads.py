@@ -61,13 +61,13 @@ def test_affinity(monkeypatch):
 
 
 def test_zero():
-    with pytest.raises(ValueError, match=r"n_jobs is 0, .* Give a positive number, or -1 or None"):
+    with pytest.raises(ValueError, match=r"n_jobs is 0, .* Pass a positive number, or -1 or None"):
         thread_count(0)
 
 
 @pytest.mark.parametrize("n_jobs", [1.5, 2.0, "2", [1]])
 def test_what_is_no_integer(n_jobs):
-    with pytest.raises(TypeError, match=r"n_jobs is .* Give a positive number, or -1 or None"):
+    with pytest.raises(TypeError, match=r"n_jobs is .* Pass a positive number, or -1 or None"):
         thread_count(n_jobs)
     model = GraftBoostRegressor(n_estimators=2).fit(X, X[:, 0])
     before = model.predict(X)

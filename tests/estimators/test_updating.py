@@ -194,20 +194,20 @@ def test_a_class_that_loses_all_rows():
     ("arguments", "message"),
     [
         ({"remove": [7, 99_999]}, "remove: the model holds no row with id 99999"),
-        ({"remove": [7, 7]}, "remove holds 7 more than once"),
+        ({"remove": [7, 7]}, "remove contains 7 more than once"),
         ({"remove": [0.5]}, "remove has dtype float64"),
         ({"remove": np.array([True, False])}, "remove is a mask of shape"),
         ({"remove": slice(0, 10, 2)}, "remove is a slice with step 2"),
         ({"remove": slice(None)}, "remove: these are all the rows"),
         ({"y": [1]}, "y is given without X"),
         ({"X": np.zeros((1, 30)), "y": [1], "row_ids": [5]}, "row_ids: the model already holds"),
-        ({"X": np.zeros((2, 30)), "y": [1, 0], "row_ids": [900, 900]}, "row_ids holds 900"),
+        ({"X": np.zeros((2, 30)), "y": [1, 0], "row_ids": [900, 900]}, "row_ids contains 900"),
         ({"X": np.zeros((1, 7)), "y": [1]}, "7 features"),
         ({"X": np.zeros((1, 30)), "y": [1, 0]}, "y has 2 values"),
         ({"X": np.zeros((1, 30)), "y": [np.nan]}, "y contains NaN"),
         ({"X": np.full((1, 30), np.inf), "y": [1]}, "X: column 0 contains infinity"),
         ({"X": np.zeros((1, 30)), "y": [1], "sample_weight": [-1]}, "sample_weight is negative"),
-        ({"X": np.zeros((1, 30)), "y": ["a"]}, "y holds a class of type str"),
+        ({"X": np.zeros((1, 30)), "y": ["a"]}, "y contains a class of type str"),
     ],
 )
 def test_errors_change_nothing(model, binary, arguments, message):

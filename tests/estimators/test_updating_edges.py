@@ -191,7 +191,7 @@ def test_ids_at_the_ends_of_their_range():
     assert model.remove([LARGEST_ID, LEAST_ID]).removed_ids.tolist() == [LARGEST_ID, LEAST_ID]
     assert sorted(model.row_ids_.tolist()) == [-1, *range(N_ROWS), 2**32, 2**32 + 1]
     # The largest id was used, and ids are not used twice unless somebody asks for it.
-    with pytest.raises(ValueError, match=rf"row_ids is needed: .* {LARGEST_ID}.*Pass ids that are"):
+    with pytest.raises(ValueError, match=rf"row_ids is required: .* {LARGEST_ID}.*Pass unused ids"):
         model.add(X[:1], [1])
     assert model.add(X[:1], [1], row_ids=[LARGEST_ID]).added_ids.tolist() == [LARGEST_ID]
     model.check_state()
@@ -270,13 +270,16 @@ REFUSED = {
     "ids of text": ({"remove": ["5"]}, r"remove has dtype <U1, but ids are 64-bit .*Convert them"),
     "no id among ids": ({"remove": [5, None]}, r"remove has dtype object"),
     "ids beyond 64 bits": ({"remove": [2**64]}, r"remove has dtype object, but ids are 64-bit"),
-    "ids beyond 63 bits": ({"remove": [2**63]}, r"remove holds 9223372036854775808, which is too"),
+    "ids beyond 63 bits": (
+        {"remove": [2**63]},
+        r"remove contains 9223372036854775808, which is too",
+    ),
     "ids in a table": ({"remove": [[1, 2], [3, 4]]}, r"remove has shape \(2, 2\)"),
     "ids in a set": ({"remove": {1, 2}}, r"remove has dtype object"),
-    "a lone truth": ({"remove": True}, r"remove is a mask of shape \(1,\).* one value for each"),
+    "a lone truth": ({"remove": True}, r"remove is a mask of shape \(1,\).* one boolean for each"),
     "mask too long": ({"remove": np.ones(201, bool)}, r"remove is a mask .* holds 200 rows"),
-    "slice of text": ({"remove": slice("a", "b")}, r"remove is a slice with the end 'a'"),
-    "slice of fractions": ({"remove": slice(0, 1.5)}, r"remove is a slice with the end 1.5"),
+    "slice of text": ({"remove": slice("a", "b")}, r"remove is a slice with the bound 'a'"),
+    "slice of fractions": ({"remove": slice(0, 1.5)}, r"remove is a slice with the bound 1.5"),
     "slice backwards": ({"remove": slice(9, 0, -1)}, r"remove is a slice with step -1"),
     "y without X": ({"y": [1], "remove": [0]}, r"y is given without X"),
     "weights without X": ({"sample_weight": [1]}, r"sample_weight is given without X"),
@@ -290,7 +293,7 @@ REFUSED = {
         r"feature names should match.*\n.*unseen at fit time:\n- z",
     ),
     "other order": ({**ONE, "X": FRAME[["b", "a", "c"]][:1]}, r"must be in the same order"),
-    "text in X": ({**ONE, "X": FRAME.assign(b="x")[:1]}, r"X: column 'b' holds .* str.*Convert"),
+    "text in X": ({**ONE, "X": FRAME.assign(b="x")[:1]}, r"X: column 'b' contains .* str.*Convert"),
     "categories in X": (
         {**ONE, "X": FRAME.assign(b=pd.Categorical(["x"] * 200))[:1]},
         r"X: column 'b' has a category dtype, but is not among",
@@ -302,13 +305,16 @@ REFUSED = {
     "y too long": ({**ONE, "y": [1, 0]}, r"y has 2 values, but X has 1 rows"),
     "weights too long": ({**ONE, "sample_weight": [1, 1]}, r"sample_weight has 2 values, but X"),
     "NaN among weights": ({**ONE, "sample_weight": [np.nan]}, r"sample_weight contains NaN"),
-    "negative weights": ({**ONE, "sample_weight": [-2]}, r"sample_weight is negative \(-2 in row"),
+    "negative weights": ({**ONE, "sample_weight": [-2]}, r"sample_weight is negative in row"),
     "ids too long": ({**ONE, "row_ids": [900, 901]}, r"row_ids has 2 values, but X has 1 rows"),
     "ids of floats": (
         {**ONE, "row_ids": [900.0]},
-        r"row_ids has dtype float64.*leave row_ids out to have the rows numbered",
+        r"row_ids has dtype float64.*omit row_ids to number the rows",
     ),
-    "ids twice": ({**TWO, "row_ids": [900, 900]}, r"row_ids holds 900 more than once.*make them"),
+    "ids twice": (
+        {**TWO, "row_ids": [900, 900]},
+        r"row_ids contains 900 more than once.*must be unique",
+    ),
     "ids that are held": (
         {**TWO, "row_ids": [900, 3]},
         r"row_ids: the model already holds a row with id 3; remove it in the same update",
@@ -320,12 +326,12 @@ REFUSED_BY = {
     "two classes": {
         "text among numbers": (
             {**ONE, "y": ["x"]},
-            r"y holds a class of type str, .* of the same kind",
+            r"y contains a class of type str, .* of the same type",
         ),
         "no classes": ({**TWO, "y": [0.5, 1]}, r"Unknown label type: continuous"),
     },
     "regression": {
-        "text": ({**ONE, "y": ["x"]}, r"y holds text that is no number.* Convert it"),
+        "text": ({**ONE, "y": ["x"]}, r"y contains text that is not a number.* Convert it"),
         "too far above": ({**ONE, "y": [1e6]}, r"y: a value lies too far .* Fit a new model"),
         "too far below": ({**TWO, "y": [1, -1e30]}, r"y: a value lies too far .* Fit a new model"),
     },

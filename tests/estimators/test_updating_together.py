@@ -203,7 +203,10 @@ def interrupted(call, moment):
     begins, when one that it called returns, and when a loop turns.
     """
     folder = Path(graftboost.__file__).parent
-    ours = {str(folder / name) for name in ("updating.py", "changes.py", "row_ids.py")}
+    ours = {
+        str(folder / name)
+        for name in ("estimators/updating.py", "estimators/update_request.py", "input/row_ids.py")
+    }
     left = moment
     last = {}
 

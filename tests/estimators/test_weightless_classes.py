@@ -132,5 +132,5 @@ def test_weights_of_held_out_rows_alone_are_refused():
     assert 0 < trained_on.sum() < N_ROWS
     with pytest.raises(ValueError, match="held out for validation has a positive weight"):
         model.fit(X, y, sample_weight=trained_on.astype(float))
-    with pytest.raises(ValueError, match=r"nothing to train on.*one that is not held out"):
+    with pytest.raises(ValueError, match=r"No training row has.*a row that is not held out"):
         model.fit(X, y, sample_weight=(~trained_on).astype(float))

@@ -151,7 +151,7 @@ def resealed(data: bytes, rng: random.Random) -> bytes:
         header = {"header": header}
     try:
         return _packed(header, arrays)
-    except (ValueError, TypeError, OverflowError):  # what JSON or a file cannot hold
+    except (ValueError, TypeError, OverflowError):  # what JSON or cannot be stored in a file
         return data[: rng.randrange(len(data))]
 
 

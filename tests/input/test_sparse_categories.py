@@ -51,7 +51,7 @@ def test_categories_in_sparse_tables(categorical: list[Any], shift: float) -> No
 
 
 def test_categories_that_are_not_there() -> None:
-    with pytest.raises(ValueError, match="categorical_features holds 30"):
+    with pytest.raises(ValueError, match="categorical_features contains 30"):
         make_model(categorical_features=[30]).fit(scipy.sparse.csr_array(X), TARGETS["two classes"])
 
 

@@ -100,7 +100,10 @@ def test_a_receipt_that_may_be_there_keeps_its_change(path: Path) -> None:
     # The journal is written and flushed; of the receipt, neither flushing nor cutting it off works.
     with (
         failing(lambda name, n: n >= 4) as made,
-        pytest.raises(OutcomeUnknownError, match=r"receipts\.jsonl could not be written, nor cut"),
+        pytest.raises(
+            OutcomeUnknownError,
+            match=r"receipts\.jsonl could not be written, and its previous length",
+        ),
     ):
         store.remove([1])
     assert made == [*CALLS_OF_A_CHANGE[:5], "ftruncate"]

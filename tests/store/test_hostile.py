@@ -360,5 +360,5 @@ def test_attributes_of_other_rows(tmp_path: Path) -> None:
     path = tmp_path / "store"
     Store.create(path, make_model(), attributes={"who": np.arange(N_ROWS)}).close()
     reseal_model(path, _set("attribute_ids", np.arange(N_ROWS) + 1, np.int64))
-    with Store.open(path) as store, pytest.raises(RuntimeError, match="not those of its rows"):
+    with Store.open(path) as store, pytest.raises(RuntimeError, match="do not match its rows"):
         store.verify()

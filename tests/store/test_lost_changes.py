@@ -174,7 +174,7 @@ def test_a_change_whose_receipt_was_under_way_is_made(path: Path, end: str) -> N
 def test_a_receipt_that_is_damaged_before_others_is_reported(path: Path) -> None:
     first, second, third = _lines(path)
     (path / "receipts.jsonl").write_bytes(first + second[:-9] + b'0000000"\n' + third)
-    _check_reported(path, "receipt 1 is missing, or was changed")
+    _check_reported(path, "receipt 1 is missing or was modified")
 
 
 def test_readers_of_a_store_whose_writer_was_killed(path: Path) -> None:

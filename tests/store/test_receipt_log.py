@@ -118,7 +118,7 @@ def test_a_line_that_is_nested_too_deeply(tmp_path: Path) -> None:
     (path / "journal-000002.graft").unlink()
     with Store.open(path) as store:
         for use in (store.history, store.verify):
-            with pytest.raises(InvalidFileError, match="line 2 is no receipt"):
+            with pytest.raises(InvalidFileError, match="line 2 is not a receipt"):
                 use()
 
 
@@ -151,7 +151,7 @@ def test_receipts_that_are_none(tmp_path: Path, entries: dict[str, Any]) -> None
     log = path / "receipts.jsonl"
     content = json.loads(log.read_bytes())
     Receipt.from_json(content)
-    with pytest.raises(ValueError, match=r"its '|what a receipt has"):
+    with pytest.raises(ValueError, match=r"its '|the fields of a receipt"):
         Receipt.from_json({**content, **entries})
 
 

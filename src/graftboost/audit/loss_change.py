@@ -190,8 +190,8 @@ def _summary(name: str, ratio: Ratio, whole: tuple[float, float]) -> str:
     verb, without = {"forgetting": ("forgotten", "without"), "learning": ("learned", "with")}[name]
     if ratio.value is None or whole[0] <= 0 <= whole[1]:
         return (
-            f"Too few rows to measure this: a retrain {without} these rows changes their mean loss "
-            f"by {whole[0]:+.2g} to {whole[1]:+.2g}, which is not distinguishable from 0."
+            f"A retrain {without} these rows changes their mean loss by {whole[0]:+.2g} to "
+            f"{whole[1]:+.2g}, which is not distinguishable from 0. There is too little to measure."
         )
     if ratio.low is None or ratio.high is None:
         return (

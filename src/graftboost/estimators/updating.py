@@ -368,9 +368,8 @@ class Updatable(ABC):
         if ids is None:
             if self._next_id + table.n_rows - 1 > LARGEST_ID:
                 raise ValueError(
-                    f"row_ids is required: default ids continue after the largest id ever used, "
-                    f"{self._next_id - 1}, but the {table.n_rows} rows of X would exceed the "
-                    f"largest possible id, {LARGEST_ID}. Pass unused ids."
+                    "row_ids is required: default ids continue after the largest id ever used, "
+                    f"{self._next_id - 1}, but ids cannot exceed {LARGEST_ID}. Pass unused ids."
                 )
             ids = np.arange(self._next_id, self._next_id + table.n_rows, dtype=np.int64)
         weight = check_weight(sample_weight, table.n_rows, all_may_be_zero=True)

@@ -29,6 +29,7 @@ class Columns:
 
     Examples
     --------
+    >>> from graftboost.input.table import read_table
     >>> columns = Columns.learn(read_table([[5, 0.5], [7, 1.5]]), categorical_features=[0])
     >>> columns.encode(read_table([[7, 2.5], [6, 3.5]]))
     array([[1. , 2.5],
@@ -185,7 +186,7 @@ def _numbers(table: Table, feature: int) -> NDArray[Any]:
         return column.astype(np.float64)
     except TypeError as error:
         raise TypeError(
-            f"{label} contains values that are not numbers. Convert the column to numbers."
+            f"{label} contains values that are not numbers: {error}. Convert the column."
         ) from error
 
 

@@ -82,8 +82,7 @@ def encode(value: Any, what: str) -> Any:
         return _encode_array(value, what)
     if getattr(value, "nanosecond", 0):
         raise TypeError(
-            f"{what} contains a time with nanoseconds, which a file cannot store. Round it to "
-            "microseconds."
+            f"{what}: a time with nanoseconds cannot be stored in a file. Round it to microseconds."
         )
     for kind, (types, written, _) in KINDS.items():
         if isinstance(value, types):
@@ -91,8 +90,8 @@ def encode(value: Any, what: str) -> Any:
     if isinstance(value, np.generic):
         return encode(value.item(), what)
     raise TypeError(
-        f"{what} contains a value of type {type(value).__name__}, which a file cannot store. Use "
-        "numbers, text or dates, or save the model with pickle."
+        f"{what}: a value of type {type(value).__name__} cannot be stored in a file. Use numbers, "
+        "text or dates, or save the model with pickle."
     )
 
 
@@ -124,8 +123,8 @@ def _hashable(key: Any) -> Any:
 def _encode_array(array: np.ndarray[Any, Any], what: str) -> Any:
     if array.dtype.kind not in DTYPE_KINDS:
         raise TypeError(
-            f"{what} is an array of type {array.dtype}, which a file cannot store. Use numbers, "
-            "text or dates, or save the model with pickle."
+            f"{what}: an array of type {array.dtype} cannot be stored in a file. Use numbers, text "
+            "or dates, or save the model with pickle."
         )
     values = array if array.dtype.kind in "mM" else array.tolist()
     if array.dtype.kind in "mM":

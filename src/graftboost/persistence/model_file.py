@@ -116,8 +116,8 @@ def _encode_categories(values: list[Any], feature: int) -> list[Any]:
     for value in values:
         if isinstance(value, list | tuple | Mapping | np.ndarray):
             raise TypeError(
-                f"{what} contain a value of type {type(value).__name__}, which a file cannot "
-                "store. Use numbers, text or dates, or save the model with pickle."
+                f"{what}: a value of type {type(value).__name__} cannot be stored in a file. Use "
+                "numbers, text or dates, or save the model with pickle."
             )
     return [encode(value, what) for value in values]
 
