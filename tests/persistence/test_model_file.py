@@ -295,7 +295,7 @@ def test_what_is_no_file_of_ours(tmp_path: Path) -> None:
         with pytest.raises(InvalidFileError, match=r"model is (not a graftboost file|damaged)"):
             graftboost.load(path)
     file_format.save(path, {"kind": "forest"}, {})
-    with pytest.raises(InvalidFileError, match="holds 'forest', not a model"):
+    with pytest.raises(InvalidFileError, match="contains 'forest', not a model"):
         graftboost.load(path)
 
 
