@@ -203,7 +203,9 @@ def test_text_that_looks_like_numbers(tmp_path: Path) -> None:
 def test_errors_are_told(store: Path, data: Path, tmp_path: Path) -> None:
     assert "no row with id 9999" in run("remove", store, 9999, code=1)
     assert "None of IDS, --ids-file and --where was given" in run("remove", store, code=1)
-    assert "2 of IDS, --ids-file and --where were given" in run("remove", store, 1, "--where", "a == 1", code=1)
+    assert "2 of IDS, --ids-file and --where were given" in run(
+        "remove", store, 1, "--where", "a == 1", code=1
+    )
     assert "not an attribute" in run("remove", store, "--where", "age == 1", code=1)
     assert "There is no store" in run("info", tmp_path / "nowhere", code=1)
     assert "already exists" in run("fit", data, store, "--target", "churned", code=1)
@@ -224,9 +226,7 @@ def test_errors_are_told(store: Path, data: Path, tmp_path: Path) -> None:
     assert "No change has removed the row" in run("receipt", store, "--row", 3, code=1)
     assert "no receipt for 'x'" in run("receipt", store, "x", code=1)
     (tmp_path / "ids").write_text("one")
-    assert "Write one id per line" in run(
-        "remove", store, "--ids-file", tmp_path / "ids", code=1
-    )
+    assert "Write one id per line" in run("remove", store, "--ids-file", tmp_path / "ids", code=1)
     run("remove", store, "one", code=2)
     assert run_json("info", store)["changes"] == 0
 

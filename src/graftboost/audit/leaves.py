@@ -86,5 +86,8 @@ def _summary(errors: dict[str, float | None]) -> str:
     )
     untouched = errors.get("untouched")
     if untouched is not None:
-        text += f" Those of the untouched model differ by {percent(untouched)}."
+        text += (
+            f" Those of the untouched model differ by {percent(untouched)}; its trees have not "
+            "changed, so most recorded gradients are still accurate."
+        )
     return text
