@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from graftboost.persistence import file_format
-from graftboost.persistence.file_format import InvalidFileError, Pieces
+from graftboost.persistence.file_format import InvalidFileError
+from graftboost.persistence.pieces import Pieces
 from graftboost.store import Receipt
 
 NUMBERS: list[Any] = [

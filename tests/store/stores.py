@@ -10,6 +10,7 @@ import numpy as np
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
 from graftboost.persistence import file_format
+from graftboost.persistence.pieces import Pieces
 from graftboost.store import Store
 
 N_ROWS, N_FEATURES = 200, 4
@@ -86,6 +87,4 @@ def _resealed(data: bytes, change: Callable[[dict[str, Any], dict[str, Any]], An
     found = file_format.loads(data, "a file")
     header, arrays = dict(found.header), {name: a.copy() for name, a in found.arrays.items()}
     change(header, arrays)
-    return file_format.dumps(
-        header, {name: file_format.Pieces.of(np.asarray(a)) for name, a in arrays.items()}
-    )
+    return file_format.dumps(header, {name: Pieces.of(np.asarray(a)) for name, a in arrays.items()})

@@ -145,7 +145,7 @@ IN_JOURNAL: dict[str, Hostile] = {
     "an action of no journal": _receipt(action="create"),
     "a receipt of a refit": _receipt(action="refit"),
     "a receipt of other rows": _receipt(added=[[500, 504]]),
-    "a receipt of removed rows": _receipt(removed=[[5, 6]], edges="given"),
+    "a receipt of removed rows": _receipt(removed=[[5, 6]], edges="supplied"),
     "a receipt of no ranges": _receipt(added=[[5]]),
     "a receipt of ranges beyond": _receipt(added=[[0, 2**70]]),
     "a receipt of ranges backwards": _receipt(added=[[204, 200]]),

@@ -16,6 +16,7 @@ import pytest
 from graftboost import GraftBoostClassifier
 from graftboost.persistence import atomic_file, file_format, model_file
 from graftboost.persistence.file_format import InvalidFileError
+from graftboost.persistence.pieces import Pieces
 from graftboost.store import Store, StoreError, StoreLockedError, digest
 from graftboost.store.receipts import as_ranges, find_break
 
@@ -139,8 +140,8 @@ def test_receipts(path: Path) -> None:
         assert ann.removes(6)
         assert not ann.removes(7)
         assert added.added == [[1000, 1003]]
-        assert [r.edges for r in store.history()] == ["", "fitted with", "", "fitted without",
-                                                      "fitted with"]  # fmt: skip
+        assert [r.edges for r in store.history()] == ["", "computed with", "", "computed before",
+                                                      "computed with"]  # fmt: skip
         assert bob.before == added.after
         assert mixed.previous == bob.hash
         assert store.receipt("ann") == ann
@@ -162,7 +163,7 @@ def test_edges_that_were_given(path: Path) -> None:
     model = make_model(bin_edges=[[0.0, 1.0]] * 4)
     with Store.create(path, model) as store:
         store.remove([5])
-        assert store.history()[-1].edges == "given"
+        assert store.history()[-1].edges == "supplied"
 
 
 def test_nothing_to_do_leaves_no_receipt(path: Path) -> None:
@@ -403,7 +404,7 @@ def test_stores_of_other_versions(path: Path) -> None:
     assert journal.stat().st_size == len(whole[journal.name])
     journal.write_bytes(whole[journal.name])
     found = file_format.load(model)
-    arrays = {name: file_format.Pieces.of(array) for name, array in found.arrays.items()}
+    arrays = {name: Pieces.of(array) for name, array in found.arrays.items()}
     header = {**found.header, "store": {**found.header["store"], "format": 2}}
     file_format.save(model, header, arrays)
     with pytest.raises(

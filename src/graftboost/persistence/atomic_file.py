@@ -47,7 +47,7 @@ class Permissions:
         status = path.lstat()
         return cls(stat.S_IMODE(status.st_mode), status.st_gid)
 
-    def give(self, number: int) -> None:
+    def apply_to(self, number: int) -> None:
         """Apply them to an open file; if the group cannot be set, the group gets no access."""
         mode = self.mode
         if self.group is not None and os.fstat(number).st_gid != self.group:
@@ -97,7 +97,7 @@ def open_regular(path: Path, flags: int = os.O_RDONLY, permissions: Permissions 
             except FileExistsError:
                 flags &= ~os.O_CREAT
             else:
-                permissions.give(number)
+                permissions.apply_to(number)
                 return number
         number = os.open(path, flags)
     except OSError as error:
@@ -155,7 +155,7 @@ def replacing(path: Path, permissions: Permissions | None = None) -> Iterator[IO
     try:
         with os.fdopen(number, "w+b") as file:
             if permissions is not None:
-                permissions.give(number)
+                permissions.apply_to(number)
             yield file
             file.flush()
             flush(file.fileno())

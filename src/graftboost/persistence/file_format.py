@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftboost.persistence import atomic_file
+from graftboost.persistence.pieces import Arrays
 
 MAGIC = b"\x89GRAFT\r\n"
 VERSION = 1
@@ -49,48 +50,6 @@ class InvalidFileError(ValueError):
 
 class NewerFileError(InvalidFileError):
     """A file has a format that only other versions of graftboost support."""
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """An array to write, given in pieces.
-
-    Attributes
-    ----------
-    dtype : dtype
-        The dtype of all pieces.
-    distance : int
-        Number of elements from the beginning of one piece to the beginning of the next, with zeros
-        in between. 0 means that the pieces are contiguous.
-    pieces : list of ndarray
-        The pieces.
-    """
-
-    dtype: np.dtype[Any]
-    distance: int
-    pieces: list[NDArray[Any]]
-
-    @classmethod
-    def of(cls, array: NDArray[Any]) -> Pieces:
-        """Return an array as one piece."""
-        flat = np.ascontiguousarray(array).reshape(-1)
-        return cls(flat.dtype, len(flat), [flat])
-
-    @property
-    def size(self) -> int:
-        """The number of elements, including zeros between the pieces."""
-        return self.distance * len(self.pieces) or sum(len(piece) for piece in self.pieces)
-
-    def runs(self) -> Iterator[memoryview | int]:
-        """Yield the bytes of each piece, and the number of zeros that follow it."""
-        for piece in self.pieces:
-            if len(piece):
-                yield piece.data.cast("B")
-            if self.distance > len(piece):
-                yield (self.distance - len(piece)) * self.dtype.itemsize
-
-
-Arrays = Mapping[str, Pieces]
 
 
 def dump(file: IO[bytes], header: Mapping[str, Any], arrays: Arrays) -> None:

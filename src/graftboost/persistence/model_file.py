@@ -19,8 +19,9 @@ from graftboost._engine import Forest
 from graftboost._version import __version__
 from graftboost.persistence import file_format
 from graftboost.persistence.atomic_file import Permissions
-from graftboost.persistence.file_format import Arrays, Container, Pieces
+from graftboost.persistence.file_format import Container
 from graftboost.persistence.json_values import decode, encode, forget_unheld
+from graftboost.persistence.pieces import Arrays, Pieces
 
 KIND = "model"
 ESTIMATORS = ("GraftBoostClassifier", "GraftBoostRegressor")

@@ -9,9 +9,9 @@ The files of a store are::
 """
 
 from graftboost.store.digest import digest
+from graftboost.store.errors import OutcomeUnknownError, StoreError
 from graftboost.store.lock import StoreLockedError
 from graftboost.store.receipts import Receipt
-from graftboost.store.state import OutcomeUnknownError, StoreError
 from graftboost.store.store import Store
 
 __all__ = ["OutcomeUnknownError", "Receipt", "Store", "StoreError", "StoreLockedError", "digest"]

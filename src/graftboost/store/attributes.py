@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftboost.input.row_ids import NO_IDS
-from graftboost.persistence.file_format import Pieces
+from graftboost.persistence.pieces import Pieces
 
 ARRAY = "attribute"
 MOST_EXACT = 2**53  # larger integers may not be exact as floats

@@ -1,4 +1,4 @@
-"""A fingerprint of a model: two models have the same one only if they are the same."""
+"""The digest of a model: equal digests mean equal models."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from graftboost.persistence import atomic_file, file_format
-from graftboost.persistence.file_format import Arrays, Container, InvalidFileError, NewerFileError
+from graftboost.persistence.file_format import Container, InvalidFileError, NewerFileError
+from graftboost.persistence.pieces import Arrays
 
 
 class Journal:

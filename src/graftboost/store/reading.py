@@ -15,11 +15,12 @@ from graftboost.persistence import file_format
 from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store.conditions import where
 from graftboost.store.digest import digest
+from graftboost.store.errors import StoreError
 from graftboost.store.journal import Journal
 from graftboost.store.receipt_log import ReceiptLog
 from graftboost.store.receipts import Receipt, find_break
 from graftboost.store.records import Record
-from graftboost.store.state import State, StoreError
+from graftboost.store.state import State
 
 if TYPE_CHECKING:
     from graftboost.estimators import GraftBoostClassifier, GraftBoostRegressor

@@ -21,9 +21,9 @@ FIRST = "0" * 64  # the hash before the first receipt
 Range = list[int]  # the first id, and the id after the last
 
 EDGES = {
-    "given": "supplied, so they depend on no row",
-    "fitted without": "computed before these rows were added",
-    "fitted with": "computed with these rows and unchanged",
+    "supplied": "supplied, so they depend on no row",
+    "computed before": "computed before these rows were added",
+    "computed with": "computed with these rows and unchanged",
 }
 REFITTED = {
     True: "yes; the trees are those of a model trained without these rows, with the same bins",
@@ -57,7 +57,7 @@ class Receipt:
         Whether only the affected nodes were regrown, or all trees were refitted.
     nodes_regrown, rows_regrown : int
         The number of nodes regrown, and the sum of their row counts.
-    edges : {"given", "fitted without", "fitted with", ""}
+    edges : {"supplied", "computed before", "computed with", ""}
         Whether the bin edges were supplied, computed before the removed rows were added, or
         computed with at least one of them. Empty if no row was removed.
     previous : str

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from graftboost.estimators.update_request import AddedRows, Rule, UpdateRequest
 from graftboost.input.sparse import AnyTable, csr, is_sparse
-from graftboost.persistence.file_format import Container, Pieces
+from graftboost.persistence.file_format import Container
 from graftboost.persistence.json_values import decode, encode
+from graftboost.persistence.pieces import Pieces
 from graftboost.store.receipts import Receipt
 
 KIND = "change"

@@ -18,10 +18,12 @@ from graftboost.estimators.threads import thread_count
 from graftboost.estimators.update_request import Rule, UpdateRequest
 from graftboost.input.row_ids import NO_IDS
 from graftboost.persistence import atomic_file, file_format, model_file
-from graftboost.persistence.file_format import Container, InvalidFileError, Pieces
+from graftboost.persistence.file_format import Container, InvalidFileError
 from graftboost.persistence.model_file import Saved
+from graftboost.persistence.pieces import Pieces
 from graftboost.store.attributes import ARRAY, Attributes
 from graftboost.store.digest import digest
+from graftboost.store.errors import StoreError
 from graftboost.store.journal import Journal
 from graftboost.store.receipt_log import NAME, ReceiptLog
 from graftboost.store.receipts import HASH, Receipt
@@ -31,17 +33,6 @@ from graftboost.store.records import Record
 FORMAT = 1
 MODEL = re.compile(r"model-(\d{6,18})\.graft")
 LATER_IDS = "store_later_ids"
-
-
-class StoreError(RuntimeError):
-    """A store is damaged, or cannot do what was requested."""
-
-
-class OutcomeUnknownError(StoreError):
-    """The disk failed, and it is not known whether a change was made.
-
-    The store is closed. Open it again to find out: its history contains the change or does not.
-    """
 
 
 @dataclass
@@ -344,8 +335,8 @@ class State:
         if not len(removed):
             return ""
         if _all_edges_given(self.saved):
-            return "given"
-        return "fitted without" if np.isin(removed, self.later).all() else "fitted with"
+            return "supplied"
+        return "computed before" if np.isin(removed, self.later).all() else "computed with"
 
     @property
     def n_threads(self) -> int:

@@ -17,10 +17,11 @@ from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store.changing import StoreChanges
 from graftboost.store.creation import check_free, first_state, write_files
 from graftboost.store.digest import digest
+from graftboost.store.errors import OutcomeUnknownError, StoreError
 from graftboost.store.loading import load_state, remove_left_overs
 from graftboost.store.lock import Lock
 from graftboost.store.recovery import secure
-from graftboost.store.state import OutcomeUnknownError, State, StoreError, newest_generation
+from graftboost.store.state import State, newest_generation
 
 if TYPE_CHECKING:
     from graftboost.estimators import GraftBoostClassifier, GraftBoostRegressor
