@@ -492,11 +492,11 @@ def test_categories_of_another_sort():
     of_numbers = GraftBoostRegressor(n_estimators=2).fit(numbers, Y)
     with pytest.raises(ValueError, match=r"X: column 'c' contains numbers.* were text."):
         of_text.predict(numbers)
-    with pytest.raises(ValueError, match=r"X: column 'c' holds numbers.* were text"):
+    with pytest.raises(ValueError, match=r"X: column 'c' contains numbers.* were text"):
         of_text.predict(numbers.astype(float))
-    with pytest.raises(ValueError, match=r"X: column 'c' holds text.* were numbers\. Pass"):
+    with pytest.raises(ValueError, match=r"X: column 'c' contains text.* were numbers\. Pass"):
         of_numbers.predict(text)
-    with pytest.raises(ValueError, match=r"X: column 'c' holds text.* were numbers"):
+    with pytest.raises(ValueError, match=r"X: column 'c' contains text.* were numbers"):
         of_numbers.predict(text.astype(str))
 
 
