@@ -33,7 +33,7 @@ def test_public_names_of_packages():
     assert issubclass(persistence.NewerFileError, persistence.InvalidFileError)
     assert issubclass(persistence.InvalidFileError, ValueError)
     assert issubclass(persistence.UncertainError, OSError)
-    with pytest.raises(AttributeError, match="'graftboost.estimators' has no attribute 'Ranker'"):
+    with pytest.raises(AttributeError, match=r"'graftboost\.estimators' has no attribute 'Ranker'"):
         estimators.Ranker  # noqa: B018
 
 
