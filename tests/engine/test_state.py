@@ -49,7 +49,7 @@ def test_nodes_are_the_sums_of_what_is_recorded(loss: str) -> None:
     rule = Loss(loss, CLASSES[loss])
     for t in range(forest.n_trees):
         tree, leaf_ids = forest.tree(t), forest.leaf_ids(t)
-        sums = [rule.contribution(int(g), 1) for g in forest.recorded(t)]
+        sums = [rule.row_sums(int(g), 1) for g in forest.recorded(t)]
         for node, leaf in enumerate(tree["leaf"]):
             if leaf < 0:
                 continue
