@@ -19,7 +19,7 @@ OURS, YARDSTICK = "graftboost.estimators", "sklearn.ensemble"
 PROGRAM = """
 import time
 start = time.perf_counter()
-import {module}
+from {module} import *
 print(time.perf_counter() - start)
 """
 

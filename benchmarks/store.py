@@ -28,7 +28,8 @@ QUICK = ("adult",)
 LOADING = """
 import time
 start = time.perf_counter()
-import graftboost.estimators
+import graftboost
+from graftboost.estimators import *
 imported = time.perf_counter()
 import numpy as np
 model = graftboost.load({path!r})

@@ -1,4 +1,4 @@
-"""Writes docs/cli.md from the commands themselves: ``python docs/make_cli.py``."""
+"""Write docs/cli.md from the code of the commands: ``python docs/make_cli.py``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from graftboost.cli.app import app
 TOP = """\
 # The command line
 
-Made from the code by `python docs/make_cli.py`. Install it with `pip install 'graftboost[cli]'`;
-[the tutorial](tutorial.md) goes from a CSV to a served request with its receipt.
+Generated from the code by `python docs/make_cli.py`. Install the command line with
+`pip install 'graftboost[cli]'`. [The tutorial](tutorial.md) shows how to process a deletion
+request.
 
-A command ends with 0 if it did what was asked, 1 if it could not, 2 if it was called wrongly, 3 if
-somebody else writes to the store, 4 if a file is damaged, and 5 if the disk failed such that nobody
-can know whether the change was made. Errors go to standard error and say what to do.
-`graftboost --install-completion` has the shell complete commands and options.
+The exit code of a command is 0 on success, 1 on failure, 2 for a usage error, 3 if another process
+has locked the store, 4 if a file is damaged, and 5 if the disk failed and it is not known whether
+the change was made. Error messages go to standard error and state what to do.
+`graftboost --install-completion` enables shell completion of commands and options.
 """
 
 
@@ -62,12 +63,12 @@ def _option(parameter: Any) -> str:
 
 def _default(parameter: Any) -> str:
     if parameter.required:
-        return " Needed."
+        return " Required."
     if isinstance(parameter.show_default, str):
-        return f" Without: {parameter.show_default}."
+        return f" Default: {parameter.show_default}."
     if parameter.is_flag or parameter.default in (None, ()):
         return ""
-    return f" Without: {parameter.default}."
+    return f" Default: {parameter.default}."
 
 
 if __name__ == "__main__":

@@ -19,6 +19,24 @@ def test_public_names():
     assert all(getattr(graftboost, name) is not None for name in dir(graftboost))
 
 
+def test_public_names_of_packages():
+    from graftboost import estimators, persistence
+
+    assert set(dir(estimators)) == {
+        "GraftBoostClassifier",
+        "GraftBoostRegressor",
+        "UpdateReport",
+        "load",
+    }
+    assert all(getattr(estimators, name).__name__ == name for name in dir(estimators))
+    assert estimators.GraftBoostClassifier is graftboost.GraftBoostClassifier
+    assert issubclass(persistence.NewerFileError, persistence.InvalidFileError)
+    assert issubclass(persistence.InvalidFileError, ValueError)
+    assert issubclass(persistence.UncertainError, OSError)
+    with pytest.raises(AttributeError, match=r"'graftboost\.estimators' has no attribute 'Ranker'"):
+        estimators.Ranker  # noqa: B018
+
+
 def test_unknown_names():
     with pytest.raises(AttributeError, match="'graftboost' has no attribute 'GraftBoostRanker'"):
         graftboost.GraftBoostRanker  # noqa: B018

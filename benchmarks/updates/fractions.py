@@ -109,7 +109,7 @@ class _Draws:
         refitted = report.strategy == "refit"
         record.add("refits", refitted)
         visits = model.n_rows_ * self.trees
-        record.add("rows_regrown", 1.0 if refitted else report.rows_retrained / visits)
+        record.add("rows_regrown", 1.0 if refitted else report.rows_regrown / visits)
         return model
 
     def _refit(self, drawn: NDArray[np.int64], updated: Any) -> None:

@@ -114,8 +114,8 @@ class Draws:
         refitted = report.strategy == "refit"
         visits = model.n_rows_ * model.apply(X[:1]).shape[1]
         record.add("refits", refitted)
-        record.add("nodes_regrown", report.nodes_retrained)
-        record.add("rows_regrown", 1.0 if refitted else report.rows_retrained / visits)
+        record.add("nodes_regrown", report.nodes_regrown)
+        record.add("rows_regrown", 1.0 if refitted else report.rows_regrown / visits)
         return before, after
 
     def _error(self, labels: NDArray[np.int64]) -> float:

@@ -11,7 +11,7 @@ from benchmarks.results import Record
 from experiments.harness.draws import WAYS
 from experiments.harness.experiment import Label
 from experiments.harness.records import find, mean, mostly_refitted, names_in, ratio
-from graftboost.plotting import COLOURS, CONTROL, MARKERS, legend, lines, logarithmic, panels
+from graftboost.audit.plotting import COLOURS, CONTROL, MARKERS, legend, lines, logarithmic, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ from experiments.harness.draws import Draws, Rule
 from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.records import as_values, find, mean, records_of
 from experiments.harness.results import Results
-from graftboost.plotting import COLOURS, CONTROL, MARKERS, legend, panels
+from graftboost.audit.plotting import COLOURS, CONTROL, MARKERS, legend, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

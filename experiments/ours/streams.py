@@ -32,7 +32,7 @@ from benchmarks.updates.part import Plan
 from datasets import Target, Task
 from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.results import Results
-from graftboost.plotting import legend, lines, panels
+from graftboost.audit.plotting import legend, lines, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

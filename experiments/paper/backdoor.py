@@ -16,7 +16,7 @@ from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.results import Results
 from graftboost import audit
 from graftboost.audit.backdoors import STAGES
-from graftboost.plotting import bars, legend, panels
+from graftboost.audit.plotting import bars, legend, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,7 +20,7 @@ from experiments.harness.contenders import CONTENDERS, Contender
 from experiments.harness.contenders.ours import Ours, Paper, Tolerant
 from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.results import Results
-from graftboost.plotting import legend, lines, panels
+from graftboost.audit.plotting import legend, lines, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,7 +18,7 @@ from benchmarks.updates.timing import timed
 from datasets import Dataset, paper
 from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.results import Results
-from graftboost.plotting import legend, lines, panels
+from graftboost.audit.plotting import legend, lines, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

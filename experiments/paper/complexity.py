@@ -21,7 +21,7 @@ from datasets import higgs_shaped
 from experiments.harness.contenders.ours import Ours, Paper
 from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.results import Results
-from graftboost.plotting import COLOURS, legend, lines, logarithmic, panels
+from graftboost.audit.plotting import COLOURS, legend, lines, logarithmic, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

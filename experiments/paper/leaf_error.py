@@ -15,7 +15,7 @@ from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.results import Done, Results
 from experiments.harness.update_cases import before_and_after, each_way_and_size
 from graftboost import audit
-from graftboost.plotting import legend, lines, panels
+from graftboost.audit.plotting import legend, lines, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,7 +73,7 @@ def _measure(name: str, max_rows: int | None, way: Way, size: str, n_draws: int)
             control = before if way == "remove" and rule == KEPT else None
             figures = audit.leaf_error(model, before=control).figures
             found.setdefault(rule, []).append(figures["updated"])
-            if (untouched := figures.get("left alone")) is not None:
+            if (untouched := figures.get("untouched")) is not None:
                 found.setdefault(UNTOUCHED, []).append(untouched)
     return {who: float(np.mean(errors)) for who, errors in found.items()}
 

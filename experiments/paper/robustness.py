@@ -15,7 +15,7 @@ from experiments.harness.draws import Draws
 from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.results import Results
 from graftboost import audit
-from graftboost.plotting import bars, legend, panels
+from graftboost.audit.plotting import bars, legend, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

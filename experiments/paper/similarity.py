@@ -15,15 +15,14 @@ from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.results import Results
 from experiments.harness.update_cases import before_and_after, each_way_and_size
 from graftboost import audit
-from graftboost.audit.copies import trained_again
-from graftboost.plotting import bars, legend, panels
+from graftboost.audit.copies import refitted
+from graftboost.audit.plotting import bars, legend, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIZES = {ONE_ROW: 0.0, "0.1%": 0.001}
-# Controls by the names that the audit gives them.
-CONTROLS = {"left alone": "untouched", "other rows": "other rows", "other seeds": "other seeds"}
+CONTROLS = ("untouched", "other rows", "other seeds")
 MEASURES = ("C2W", "W2C", "W2W", "phi")
 
 # Data sets, how many of their rows are used (None for all), and how often rows are drawn.
@@ -63,7 +62,7 @@ def _measure(name: str, max_rows: int | None, way: Way, size: str, n_draws: int)
         drawn = draws.draw(n_rows, seed)
         before, after = before_and_after(draws, way, drawn, dict(RULES))
         updated = next(iter(after.values()))
-        held, retrained = np.sort(updated.row_ids_), trained_again(updated)
+        held, retrained = np.sort(updated.row_ids_), refitted(updated)
         reseeded = (draws.fit(held), draws.fit(held, random_state=1))
         for rule, model in after.items():
             figures = audit.similarity(
@@ -76,8 +75,8 @@ def _measure(name: str, max_rows: int | None, way: Way, size: str, n_draws: int)
                 random_state=seed,
             ).figures
             found.setdefault(rule, []).append(figures["updated"])
-        for figure, control in CONTROLS.items():
-            found.setdefault(control, []).append(figures[figure])
+        for control in CONTROLS:
+            found.setdefault(control, []).append(figures[control])
     return {
         who: {measure: float(np.mean([f[measure] for f in each])) for measure in MEASURES}
         for who, each in found.items()
@@ -99,7 +98,7 @@ def tables(results: Results) -> str:
                 *(in_percent(ours[measure]) for measure in MEASURES[:3]),
                 f"**{in_percent(ours['phi'])}**",
                 in_percent(values["paper"]["phi"]),
-                *(in_percent(values[control]["phi"]) for control in CONTROLS.values()),
+                *(in_percent(values[control]["phi"]) for control in CONTROLS),
                 _papers(name, way, size),
             ]
         )
@@ -110,7 +109,7 @@ def tables(results: Results) -> str:
         *MEASURES[:3],
         "φ",
         f"φ, {TITLES['paper']}",
-        *(f"φ, {control}" for control in CONTROLS.values()),
+        *(f"φ, {control}" for control in CONTROLS),
         "φ of the paper",
     ]
     return table(head, rows)
@@ -128,7 +127,7 @@ def draw(results: Results) -> Figure:
     shown = [(way, size) for way in WAYS for size in SIZES]
     figure, axes = panels(len(shown), columns=2, size=(5.0, 2.7))
     names = results.all_of("data")
-    who = {"graftboost": "updated", **{control: control for control in CONTROLS.values()}}
+    who = {"graftboost": "updated", **{control: control for control in CONTROLS}}
     for i, (axis, (way, size)) in enumerate(zip(axes, shown, strict=True)):
         found = {n: results.find(data=n, way=way, size=size) for n in names}
         series = {

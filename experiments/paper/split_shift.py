@@ -15,12 +15,11 @@ from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.results import Results
 from experiments.harness.update_cases import each_way_and_size
 from graftboost import audit
-from graftboost.plotting import legend, lines, panels
+from graftboost.audit.plotting import legend, lines, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HEADS = {"too few rows on a side": "too few rows in a child"}
 STRETCH = 5  # iterations averaged in one point of the picture
 
 # Data sets, how many of their rows are used (None for all), and how often rows are drawn.
@@ -68,7 +67,7 @@ def tables(results: Results) -> str:
     rows, ranks = [], []
     for done in results.where():
         shares = done.values["shares"]
-        ranks = [HEADS.get(rank, rank) for rank in shares]
+        ranks = list(shares)
         labels = [str(done.labels[label]) for label in ("data", "way", "size")]
         rows.append([*labels, *(in_percent(share) for share in shares.values())])
     return (

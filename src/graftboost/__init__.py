@@ -23,7 +23,7 @@ __all__ = ["GraftBoostClassifier", "GraftBoostRegressor", "__version__", "load"]
 
 
 def __getattr__(name: str) -> Any:
-    # scikit-learn takes long to import; whoever only asks for the version need not wait for it.
+    # Importing scikit-learn takes long and is not needed for the version or the command line.
     if name in __all__:
         from graftboost import estimators
 

@@ -1,3 +1,3 @@
-"""The version of graftboost, written down here and nowhere else."""
+"""The version of graftboost, which is defined only here."""
 
 __version__ = "0.1.0"

@@ -13,8 +13,9 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, mak
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor, audit
 from graftboost.audit.ratio import ratio_of_sums
-from graftboost.data import Columns, read_table
-from graftboost.inspection import held_rows, losses, split_places
+from graftboost.estimators.inspection import held_rows, losses, split_ranks
+from graftboost.input.columns import Columns
+from graftboost.input.table import read_table
 
 
 def noisy(n: int = 3000, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -70,10 +71,10 @@ class TestForgetting:
         kept = without(model, np.arange(40), tolerance=np.inf)
         found = audit.forgetting(model, kept)
         assert found.figures["low"] < 0.8
-        assert "cannot be told" in found.summary or "the rest is not" in found.summary
+        assert "too few rows" in found.summary or "refit() removes it" in found.summary
         few = audit.forgetting(model, without(model, np.arange(8), tolerance=np.inf))
         assert few.figures["low"] is None
-        assert "no interval can be given" in few.summary or "cannot be told" in few.summary
+        assert "too few rows" in few.summary or "too little to measure" in few.summary
 
     def test_other_bins(self, model: Any, removed: Any) -> None:
         X, y = noisy()
@@ -82,7 +83,7 @@ class TestForgetting:
             audit.forgetting(model, without(model, removed), retrained=other)
 
     def test_rows_must_differ(self, model: Any) -> None:
-        with pytest.raises(ValueError, match="There are no rows to look at"):
+        with pytest.raises(ValueError, match="There are no rows to audit"):
             audit.forgetting(model, model)
 
     def test_unknown_row(self, model: Any) -> None:
@@ -124,9 +125,9 @@ class TestSimilarity:
         X, y = noisy(seed=1)
         found = audit.similarity(model, model, X, y, retrained=model, reseeded=(model, model))
         assert found.figures["updated"] == {"C2W": 0, "W2C": 0, "W2W": 0, "phi": 1}
-        assert found.figures["updated"] == found.figures["left alone"]
+        assert found.figures["updated"] == found.figures["untouched"]
         assert found.figures["updated"] == found.figures["other seeds"]
-        assert "nobody can tell" in found.summary
+        assert "no measurable difference" in found.summary
 
     def test_other_rows_change_a_retrain_too(self, model: Any, removed: Any) -> None:
         figures = audit.similarity(model, without(model, removed), *noisy(seed=1)).figures
@@ -159,8 +160,8 @@ class TestLeafError:
 
     def test_doing_nothing_stands_beside(self, model: Any, removed: Any) -> None:
         updated = without(model, removed, tolerance=np.inf)
-        assert audit.leaf_error(updated, before=model).figures["left alone"] > 0
-        assert "left alone" not in audit.leaf_error(model, before=updated).figures
+        assert audit.leaf_error(updated, before=model).figures["untouched"] > 0
+        assert "untouched" not in audit.leaf_error(model, before=updated).figures
 
     def test_audit_changes_nothing(self, model: Any, removed: Any) -> None:
         X, _ = noisy()
@@ -174,17 +175,17 @@ class TestLeafError:
 
 class TestSplits:
     def test_fitted_splits_are_the_best(self, model: Any) -> None:
-        places = split_places(model)
-        assert not places.n_better.any()
-        assert (places.next_gain < places.gain).all()
-        assert (places.other_gain <= places.gain).all()
+        splits = split_ranks(model)
+        assert not splits.n_better.any()
+        assert (splits.next_gain < splits.gain).all()
+        assert (splits.other_gain <= splits.gain).all()
 
     def test_shares_add_up(self, model: Any, removed: Any) -> None:
         figures = audit.split_shift(model, removed).figures
         assert 0 < figures["share_best"] < 1
         assert figures["share_best"] == figures["shares"]["0 (the best)"]
         assert sum(figures["shares"].values()) == pytest.approx(1)
-        assert figures["shares"]["too few rows on a side"] > 0
+        assert figures["shares"]["too few rows in a child"] > 0
         assert len(figures["mean_by_iteration"]) == 30
 
     def test_both_ways(self, model: Any, removed: Any) -> None:
@@ -205,14 +206,14 @@ class TestSplits:
     def test_change_that_cannot_be_followed(self, function: Any) -> None:
         X, y = noisy(300)
         model = GraftBoostClassifier(n_estimators=2).fit(X, y)
-        with pytest.raises(ValueError, match="train all trees anew"):
+        with pytest.raises(ValueError, match="requires a refit"):
             function(model, X=X[:2], y=[7, 7])
-        with pytest.raises(ValueError, match="300 rows added is as much as the model holds"):
+        with pytest.raises(ValueError, match=r"300 rows added\) is at least as large as the model"):
             function(model, X=X, y=y)
 
-    def test_nothing_to_look_at(self, model: Any) -> None:
+    def test_nothing_to_audit(self, model: Any) -> None:
         for function in (audit.split_shift, audit.robustness):
-            with pytest.raises(ValueError, match="There is no change to look at"):
+            with pytest.raises(ValueError, match="There is no change to audit"):
                 function(model)
 
     def test_robust_splits_are_kept_more_often(self, model: Any, removed: Any) -> None:
@@ -233,7 +234,7 @@ class TestAttacks:
         assert found.figures["strategies"][1] == strategy
         assert ("by definition" in found.summary) == (strategy == "refit")
         assert found.figures["backdoor added"]["attack"] > clean["attack"] + 0.4
-        assert found.figures["left alone"] == found.figures["backdoor added"]
+        assert found.figures["untouched"] == found.figures["backdoor added"]
         assert abs(removed["attack"] - clean["attack"]) < 0.05
         assert abs(removed["clean"] - clean["clean"]) < 0.02
 
@@ -241,9 +242,9 @@ class TestAttacks:
         ("parameters", "message"),
         [
             ({"share": 0.0}, "share is 0.0"),
-            ({"share": 1e-6}, "share=1e-06 of 100 rows is no row"),
+            ({"share": 1e-6}, "share is 1e-06, which selects none of 100 rows"),
             ({"n_features": 65}, "n_features is 65, but X has 64 features"),
-            ({"target": 11}, "target is 11, which is no class of y"),
+            ({"target": 11}, "target is 11, which is not a class of y"),
         ],
     )
     def test_bad_backdoor(self, parameters: dict[str, Any], message: str) -> None:
@@ -260,9 +261,9 @@ class TestAttacks:
         )
         found = audit.membership_attack(overfitted, X, y, share=0.02, n_repeats=3)
         before, gone = found.figures["before"], found.figures["trained without"]
-        assert before["others trained on"] > before["never seen"] + 0.1
-        assert before["rows in question"] > gone["rows in question"]
-        assert "120 in question" in found.title
+        assert before["other training rows"] > before["unseen rows"] + 0.1
+        assert before["removed rows"] > gone["removed rows"]
+        assert "(120 removed)" in found.title
         assert found.figures["refits"] <= found.figures["repeats"] == 3
 
     def test_few_rows_tell_nothing(self) -> None:
@@ -270,7 +271,7 @@ class TestAttacks:
             n_estimators=5, learning_rate=1.0, max_leaf_nodes=200, min_samples_leaf=1, n_jobs=1
         )
         found = audit.membership_attack(overfitted, *noisy(2000), share=0.001)
-        assert "From so few rows nothing can be told" in found.summary
+        assert "too few rows for a conclusion" in found.summary
 
     def test_bad_share(self) -> None:
         with pytest.raises(ValueError, match=r"share is 0\.7"):
@@ -284,12 +285,12 @@ class TestAuditRemoval:
         X, y = noisy(seed=1)
         found = audit.audit_removal(model, [3, 17], X, y)
         assert [p.name for p in found.parts][:3] == ["forgetting", "similarity", "leaf_error"]
-        assert "Bin edges were fitted while the rows were there" in found.summary
-        assert "The 2 rows would be gone" in str(found)
+        assert "Bin edges were computed with these rows and are unchanged" in found.summary
+        assert "The 2 rows would be erased" in str(found)
 
     def test_refit_leaves_nothing(self, model: Any) -> None:
         found = audit.audit_removal(model, slice(0, 1500))
-        assert "Nothing is left of them in the trees" in found.summary
+        assert "exactly those of a model trained without the rows" in found.summary
         assert found.figures["forgetting"]["forgetting"] == 1
 
     def test_given_edges_leave_no_trace(self) -> None:
@@ -301,12 +302,12 @@ class TestAuditRemoval:
     def test_regression(self) -> None:
         X, y = load_diabetes(return_X_y=True)
         model = GraftBoostRegressor(n_estimators=5).fit(X, y)
-        assert "predictions were not compared" in audit.audit_removal(model, [0], X, y).summary
+        assert "Not audited: predictions" in audit.audit_removal(model, [0], X, y).summary
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (([],), "row_ids names no row"),
+            (([],), "row_ids selects no row"),
             (([1], [[0.0] * 10]), "X is given without y"),
             (([-5],), "row_ids: the model holds no row with id -5"),
         ],
@@ -328,7 +329,7 @@ class TestResult:
         lines = str(found).splitlines()
         assert lines[0] == "Forgetting of 60 rows removed"
         assert lines[1].split() == ["model", "loss", "of", "the", "rows", "forgetting"]
-        assert "| left alone |" in found.to_markdown()
+        assert "| untouched |" in found.to_markdown()
 
     def test_draws_itself(self, model: Any, removed: Any, tmp_path: Any) -> None:
         matplotlib = pytest.importorskip("matplotlib.figure")
@@ -338,7 +339,7 @@ class TestResult:
         assert len(axes) == 4
         own = matplotlib.Figure().subplots()
         assert audit.split_shift(model, removed).plot(own) is own
-        with pytest.raises(ValueError, match="has 4 pictures"):
+        with pytest.raises(ValueError, match="has 4 plots"):
             audit.audit_removal(model, removed[:2]).plot(own)
 
     def test_ratio_about_a_pole_has_no_interval(self) -> None:
@@ -350,7 +351,7 @@ class TestResult:
 
 class TestHeldRows:
     @pytest.mark.parametrize("categorical", [False, True])
-    def test_rows_are_judged_like_themselves(self, categorical: bool) -> None:
+    def test_held_rows_are_predicted_like_the_original_rows(self, categorical: bool) -> None:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(400, 6)).round(1)
         X[rng.random(X.shape) < 0.1] = np.nan
@@ -368,8 +369,8 @@ class TestHeldRows:
             bins.encode(Columns.learn(read_table(X), chosen).encode(read_table(X))[[7, 3, 250]]),
         )
         probabilities = model.predict_proba(X[[7, 3, 250]])
-        places = np.searchsorted(model.classes_, rows.y)
-        expected = -np.log(probabilities[np.arange(3), places])
+        codes = np.searchsorted(model.classes_, rows.y)
+        expected = -np.log(probabilities[np.arange(3), codes])
         assert losses(model, rows) == pytest.approx(expected)
 
     def test_other_columns(self, model: Any) -> None:

@@ -70,7 +70,7 @@ def test_fit_says_what_it_made(store: Path) -> None:
     assert found["rows"] == N
     assert found["classes"] == ["no", "yes"]
     assert found["features"] == 3
-    assert found["kept_beside_the_rows"] == ["customer", "region"]
+    assert found["attributes"] == ["customer", "region"]
     assert "GraftBoostClassifier" in run("info", store)
     with Store.open(store) as opened:
         assert opened.model.feature_names_in_.tolist() == ["income", "visits", "town"]
@@ -117,7 +117,7 @@ def test_removing_by_ids_by_file_and_by_condition(store: Path, tmp_path: Path) -
     assert found["removed"] == [[51, 54]]
     assert found["request"] == "DSR-1"
     assert run_json("info", store)["rows"] == N - 7
-    assert "No row was found" in run("remove", store, "--where", "customer == 17")
+    assert "No rows were found" in run("remove", store, "--where", "customer == 17")
     result = CliRunner().invoke(app, ["remove", str(store), "--ids-file", "-"], input="20\n21\n")
     assert "2 removed" in result.output
     run("remove", store, 30, "--compact")
@@ -128,25 +128,25 @@ def test_history_receipt_verify_refit_compact(store: Path) -> None:
     run("remove", store, "--where", "customer == 17", "--request", "DSR-1")
     told = run("receipt", store, "DSR-1")
     assert "3 rows: 51-53" in told
-    assert "no: a refit makes the trees" in told
-    assert "fitted while rows of these were held" in told
+    assert "no; some splits these rows influenced may remain" in told
+    assert "computed with these rows and unchanged" in told
     run("refit", store)
     told = run("receipt", store, "--row", 52)
-    assert "yes: with these bins, the trees are those of a model that never saw" in told
+    assert "yes; the trees are those of a model trained without these rows" in told
     assert run_json("receipt", store, 1)["refitted_since"] is True
     lines = run("history", store).splitlines()
     assert len(lines) == 4
     assert "DSR-1" in lines[2]
     assert len(run_json("history", store, "--last", 1)) == 1
-    assert "is sound: 3 receipts" in run("verify", store)
-    assert "nothing of others" in run("compact", store)
+    assert "is valid: the chain of 3 receipts" in run("verify", store)
+    assert "contain only the 297 rows" in run("compact", store)
     assert run_json("verify", store) == {"store": str(store), "verified": True, "receipts": 3}
 
 
 def test_audit(store: Path, tmp_path: Path) -> None:
     told = run("audit", store, "--where", "customer < 10", "--plot", tmp_path / "audit.png")
     assert "Removing 30 of 300 rows" in told
-    assert "What was foreseen" in run("audit", store, 1, "--details")
+    assert "Predicted robustness" in run("audit", store, 1, "--details")
     assert (tmp_path / "audit.png").stat().st_size > 1000
     assert run_json("info", store)["rows"] == N
     assert "forgetting" in run_json("audit", store, 1, 2)["parts"]
@@ -164,7 +164,7 @@ def test_regression_and_saved_models(tmp_path: Path, data: Path) -> None:
     one, other = (run("predict", model, data) for model in (store, tmp_path / "model.graft"))
     assert one == other
     assert len(one.splitlines()) == N + 1
-    assert "for classes" in run("predict", store, data, "-p", code=1)
+    assert "the model is a regressor" in run("predict", store, data, "-p", code=1)
 
 
 def test_what_a_target_is(tmp_path: Path) -> None:
@@ -202,15 +202,17 @@ def test_text_that_looks_like_numbers(tmp_path: Path) -> None:
 
 def test_errors_are_told(store: Path, data: Path, tmp_path: Path) -> None:
     assert "no row with id 9999" in run("remove", store, 9999, code=1)
-    assert "Name the rows in one way" in run("remove", store, code=1)
-    assert "Name the rows in one way" in run("remove", store, 1, "--where", "a == 1", code=1)
-    assert "no column that is kept" in run("remove", store, "--where", "age == 1", code=1)
+    assert "None of IDS, --ids-file and --where was given" in run("remove", store, code=1)
+    assert "2 of IDS, --ids-file and --where were given" in run(
+        "remove", store, 1, "--where", "a == 1", code=1
+    )
+    assert "not an attribute" in run("remove", store, "--where", "age == 1", code=1)
     assert "There is no store" in run("info", tmp_path / "nowhere", code=1)
-    assert "is there already" in run("fit", data, store, "--target", "churned", code=1)
-    assert "no column 'y'" in run("fit", data, tmp_path / "new", "--target", "y", code=1)
-    assert "There is no file" in run("add", store, tmp_path / "none.csv", code=1)
+    assert "already exists" in run("fit", data, store, "--target", "churned", code=1)
+    assert "no column named 'y'" in run("fit", data, tmp_path / "new", "--target", "y", code=1)
+    assert "does not exist" in run("add", store, tmp_path / "none.csv", code=1)
     (tmp_path / "rows.xls").write_text("")
-    assert "a kind that is not known" in run("add", store, tmp_path / "rows.xls", code=1)
+    assert "unknown extension" in run("add", store, tmp_path / "rows.xls", code=1)
     _frame(1)[["row", "churned", "customer", "region"]].to_csv(tmp_path / "few.csv", index=False)
     assert "lacks the columns income, visits, town" in run(
         "add", store, tmp_path / "few.csv", code=1
@@ -220,20 +222,18 @@ def test_errors_are_told(store: Path, data: Path, tmp_path: Path) -> None:
     )
     assert "n_trees" in run("fit", data, tmp_path / "new", "--target", "spent", "--set",
                             "n_trees=3", code=1)  # fmt: skip
-    assert "Name a request" in run("receipt", store, code=1)
-    assert "No change removed the row" in run("receipt", store, "--row", 3, code=1)
-    assert "no receipt of 'x'" in run("receipt", store, "x", code=1)
+    assert "Pass either REQUEST" in run("receipt", store, code=1)
+    assert "No change has removed the row" in run("receipt", store, "--row", 3, code=1)
+    assert "no receipt for 'x'" in run("receipt", store, "x", code=1)
     (tmp_path / "ids").write_text("one")
-    assert "whole numbers, one a line" in run(
-        "remove", store, "--ids-file", tmp_path / "ids", code=1
-    )
+    assert "Write one id per line" in run("remove", store, "--ids-file", tmp_path / "ids", code=1)
     run("remove", store, "one", code=2)
     assert run_json("info", store)["changes"] == 0
 
 
 def test_locked_and_damaged_have_codes_of_their_own(store: Path) -> None:
     with Store.open(store):
-        assert "is being written to by process" in run("remove", store, 1, code=3)
+        assert "is locked by process" in run("remove", store, 1, code=3)
         run("info", store)
     model = store / "model-000001.graft"
     model.write_bytes(model.read_bytes()[:-9])
@@ -246,7 +246,7 @@ def test_a_store_that_the_command_line_did_not_make(tmp_path: Path, data: Path) 
     X = _frame()[["income", "visits"]]
     model = GraftBoostClassifier(n_estimators=2).fit(X, _frame()["churned"])
     Store.create(tmp_path / "store", model).close()
-    assert "was not made by `graftboost fit`" in run("add", tmp_path / "store", data, code=1)
+    assert "was not created by `graftboost fit`" in run("add", tmp_path / "store", data, code=1)
     run("predict", tmp_path / "store", data)
     run("remove", tmp_path / "store", 3)
 
@@ -286,4 +286,4 @@ def test_without_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     code = "import sys\nsys.modules['typer'] = None\nfrom graftboost.cli import main\nmain()\n"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "needs typer, which is not installed" in done.stderr
+    assert "requires typer, which is not installed" in done.stderr

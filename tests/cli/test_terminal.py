@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from graftboost import GraftBoostClassifier
-from graftboost.printable import printable
 from graftboost.store import Store, StoreLockedError
+from graftboost.store.printable import printable
 
 from .test_cli import run, run_json
 

@@ -8,7 +8,7 @@ import numpy as np
 from graftboost._engine import Forest
 
 from graftboost import reference
-from graftboost.reference.trees import candidates
+from graftboost.reference.split_evaluation import candidates
 
 from .making import CLASSES, Data
 
@@ -59,9 +59,9 @@ def assert_same_trees(forest: Forest, model: reference.Model) -> None:
             "right": [node.right for node in tree.nodes],
             "parent": [node.parent for node in tree.nodes],
             "leaf": [node.leaf for node in tree.nodes],
-            "feature": [node.test.feature for node in tree.nodes],
-            "low": [node.test.low for node in tree.nodes],
-            "span": [node.test.span for node in tree.nodes],
+            "feature": [node.split.feature for node in tree.nodes],
+            "low": [node.split.low for node in tree.nodes],
+            "span": [node.split.span for node in tree.nodes],
             "gain": [node.gain for node in tree.nodes],
             "value": [node.value for node in tree.nodes],
             "g": [node.sums.g for node in tree.nodes],
@@ -85,13 +85,13 @@ def assert_same_splits(forest: Forest, model: reference.Model) -> None:
             left = tree.nodes[node.left].sums
             present = model.settings.gain(node.sums, model.settings.score(node.sums, left))
             worth = [
-                (test, model.settings.gain(node.sums, score))
-                for score, test in candidates(model.settings, node.rows, codes, recorded)
+                (split, model.settings.gain(node.sums, score))
+                for score, split in candidates(model.settings, node.rows, codes, recorded)
             ]
-            own = [gain for test, gain in worth if test.feature == node.test.feature]
+            own = [gain for split, gain in worth if split.feature == node.split.feature]
             assert found["gain"][s] == present
             assert found["n_better"][s] == sum(gain > present for _, gain in worth)
-            others = (gain for test, gain in worth if test.feature != node.test.feature)
+            others = (gain for split, gain in worth if split.feature != node.split.feature)
             assert found["other_gain"][s] == max(others, default=-np.inf)
             assert found["next_gain"][s] == max((g for g in own if g != present), default=-np.inf)
             assert (found["left_rows"][s], found["right_rows"][s]) == (

@@ -8,9 +8,16 @@ from typing import Any
 import numpy as np
 from graftboost._engine import BinMap, Forest, UpdateCounts
 
-from graftboost.report import COUNTS
-
 CLASSES = {"logistic": 2, "softmax": 3, "squared": 1}
+COUNTS = (
+    "refitted",
+    "trees_touched",
+    "nodes_checked",
+    "nodes_retrained",
+    "rows_retrained",
+    "nodes_shifted",
+    "rows_shifted",
+)
 LOSSES = list(CLASSES)
 
 
@@ -128,4 +135,4 @@ def update_forest(
 
 def counted(counts: UpdateCounts) -> tuple[int, ...]:
     """All that an update counts, as a value that compares."""
-    return tuple(getattr(counts, name) for name in ("refitted", *COUNTS))
+    return tuple(getattr(counts, name) for name in COUNTS)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from graftboost._engine import Forest
 
-from graftboost import container
+from graftboost.persistence import file_format
 
 from .making import Data, update_forest
 
@@ -107,7 +107,7 @@ class Mutator:
         for entry in header["arrays"].values():
             if (
                 all(isinstance(number, int) for number in entry[1:3])
-                and entry[0] in container.DTYPES
+                and entry[0] in file_format.DTYPES
             ):
                 first, size = entry[1], entry[2] * np.dtype(entry[0]).itemsize
                 if first >= 0 and 0 <= size <= len(data):

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 from hypothesis import strategies as st
 
-from graftboost.sparse import for_engine
+from graftboost.input.sparse import for_engine
 
 from .making import CLASSES, Data
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from graftboost._engine import Forest
 
-from graftboost.saving import pack_forest
+from graftboost.persistence.model_file import pack_forest
 
 from .making import LOSSES, Data, fit_forest, make_data, update_forest
 

@@ -45,7 +45,7 @@ def assert_same_as_reference(data: Data) -> None:
     for t, tree in enumerate(model.trees):
         assert forest.tree(t)["g"].tolist() == [node.sums.g for node in tree.nodes]
         assert forest.tree(t)["gain"].tolist() == [node.gain for node in tree.nodes]
-        assert forest.tree(t)["feature"].tolist() == [node.test.feature for node in tree.nodes]
+        assert forest.tree(t)["feature"].tolist() == [node.split.feature for node in tree.nodes]
     forest.check_state(n_threads=1)
     applied = forest.apply(data.X, n_threads=1)
     for t in range(forest.n_trees):

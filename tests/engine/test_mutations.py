@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from graftboost._engine import Forest
 
-from graftboost import saving
+from graftboost.persistence import model_file
 
 from .making import Data, fit_forest, make_data
 from .mutating import REFUSALS, Mutator, change, n_mutations
@@ -24,7 +24,7 @@ def test_mutations(loss: str, weighted: bool) -> None:
     forest = fit_forest(
         data, n_estimators=3, max_leaf_nodes=5, min_samples_leaf=3, subsample=0.8 if weighted else 1
     )
-    mutate = Mutator(saving.pack_forest(forest))
+    mutate = Mutator(model_file.pack_forest(forest))
     refused = 0
     for seed in range(N_MUTATIONS // len(CASES)):
         refused += not _use(mutate(seed), data, seed)
@@ -34,7 +34,7 @@ def test_mutations(loss: str, weighted: bool) -> None:
 def _use(content: bytes, data: Data, seed: int) -> bool:
     """Do all that there is to do with a model, if it is one."""
     try:
-        forest = saving.unpack_forest(content)
+        forest = model_file.unpack_forest(content)
         forest.raw_scores(data.X, 1)
         forest.apply(data.X, 1)
         change(forest, data.take(np.arange(3)), seed)

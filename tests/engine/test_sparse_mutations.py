@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from graftboost._engine import SparseTable
 
-from graftboost import saving
+from graftboost.persistence import model_file
 
 from .making import LOSSES, Data, fit_bins, fit_forest, update_forest
 from .mutating import REFUSALS, Mutator, change, n_mutations
@@ -53,7 +53,7 @@ def test_mutations(n_columns: int, weighted: bool) -> None:
     training = {**TRAINING, "max_leaf_nodes": 5, "min_samples_leaf": 4}
     forest = fit_forest(sparse(held), bins, **training)
     update_forest(forest, sparse(data.take(np.arange(55, 66))), held.ids[:2], tolerance=1e9)
-    mutate = Mutator(saving.pack_forest(forest))
+    mutate = Mutator(model_file.pack_forest(forest))
     n_refused = sum(not _use(mutate(seed), data, seed) for seed in range(N_MUTATIONS))
     assert 0.3 * N_MUTATIONS < n_refused < N_MUTATIONS
 
@@ -61,7 +61,7 @@ def test_mutations(n_columns: int, weighted: bool) -> None:
 def _use(content: bytes, data: Data, seed: int) -> bool:
     """Do all that there is to do with a model, if it is one."""
     try:
-        forest = saving.unpack_forest(content)
+        forest = model_file.unpack_forest(content)
         forest.raw_scores(sparse(data).X, 1)
         forest.apply(data.X, 1)
         forest.held_rows(forest.row_ids[:5].copy())

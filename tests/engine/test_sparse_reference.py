@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graftboost import reference
-from graftboost.sparse import for_engine
+from graftboost.input.sparse import for_engine
 
 from .comparing import (
     assert_same_splits,

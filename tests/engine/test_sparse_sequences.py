@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
-from graftboost.report import COUNTS
+from graftboost.estimators.report import COUNTS
 
 from .making import LOSSES, counted, fit_bins, fit_forest, trees, update_forest
 from .sparse_tables import RULES, TRAINING, make_cells, make_data, make_target, sparse

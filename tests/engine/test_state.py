@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graftboost import container, saving
+from graftboost.persistence import file_format, model_file
 from graftboost.reference import Loss
 
 from .making import CLASSES, LOSSES, counted, fit_forest, make_data, trees, update_forest
@@ -49,7 +49,7 @@ def test_nodes_are_the_sums_of_what_is_recorded(loss: str) -> None:
     rule = Loss(loss, CLASSES[loss])
     for t in range(forest.n_trees):
         tree, leaf_ids = forest.tree(t), forest.leaf_ids(t)
-        sums = [rule.contribution(int(g), 1) for g in forest.recorded(t)]
+        sums = [rule.row_sums(int(g), 1) for g in forest.recorded(t)]
         for node, leaf in enumerate(tree["leaf"]):
             if leaf < 0:
                 continue
@@ -113,10 +113,10 @@ def test_pickle(loss: str, weighted: bool) -> None:
 
 
 def test_pickle_of_too_few_bytes() -> None:
-    data = saving.pack_forest(fit_forest(make_data(0)))
+    data = model_file.pack_forest(fit_forest(make_data(0)))
     for size in (0, 7, 31, 100, len(data) // 2, len(data) - 1):
-        with pytest.raises(container.InvalidFileError, match="the pickled model is"):
-            saving.unpack_forest(data[:size])
+        with pytest.raises(file_format.InvalidFileError, match="the pickled model is"):
+            model_file.unpack_forest(data[:size])
 
 
 def test_leaf_values_add_up_exactly() -> None:

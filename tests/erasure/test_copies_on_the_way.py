@@ -40,7 +40,7 @@ def in_no_order(planted: Planted) -> None:
 def after_an_error(planted: Planted) -> None:
     twice = np.zeros(3, dtype=np.int64)
     planted.secrets["id"].write(twice[:1])
-    with pytest.raises(ValueError, match="holds 0 more than once"):
+    with pytest.raises(ValueError, match="contains 0 more than once"):
         planted.model.remove(twice)
     twice[:] = 0
     planted.remove(0)

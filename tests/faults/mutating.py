@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from graftboost import container
-from graftboost.container import InvalidFileError, Pieces
+from graftboost.persistence import file_format
+from graftboost.persistence.file_format import InvalidFileError
+from graftboost.persistence.pieces import Pieces
 from graftboost.store import Receipt
 
 NUMBERS: list[Any] = [
@@ -96,7 +97,7 @@ def change_arrays(arrays: dict[str, Any], rng: random.Random) -> None:
         case 3:
             arrays[name] = np.concatenate([array, array[: rng.randrange(1, 5)]])
         case 4:
-            dtype = np.dtype(rng.choice(container.DTYPES))
+            dtype = np.dtype(rng.choice(file_format.DTYPES))
             with np.errstate(all="ignore"):
                 arrays[name] = array.astype(dtype)
         case _:
@@ -132,7 +133,7 @@ def _change_element(array: np.ndarray, rng: random.Random) -> None:
 def resealed(data: bytes, rng: random.Random) -> bytes:
     """Return another container, whose checksums are right."""
     try:
-        found = container.loads(data, "the file")
+        found = file_format.loads(data, "the file")
     except InvalidFileError:  # it has been mutated before
         return flipped(data, rng) if data else data
     header, arrays = found.header, dict(found.arrays)
@@ -151,12 +152,12 @@ def resealed(data: bytes, rng: random.Random) -> bytes:
         header = {"header": header}
     try:
         return _packed(header, arrays)
-    except (ValueError, TypeError, OverflowError):  # what JSON or a file cannot hold
+    except (ValueError, TypeError, OverflowError):  # what JSON or cannot be stored in a file
         return data[: rng.randrange(len(data))]
 
 
 def _packed(header: dict[str, Any], arrays: dict[str, Any]) -> bytes:
-    return container.dumps(header, {name: Pieces.of(array) for name, array in arrays.items()})
+    return file_format.dumps(header, {name: Pieces.of(array) for name, array in arrays.items()})
 
 
 def _resealed_receipt(receipt: dict[str, Any], rng: random.Random) -> Any:
@@ -177,9 +178,9 @@ def _with_raw(header: dict[str, Any], arrays: dict[str, Any], rng: random.Random
     text = json.dumps(place).encode()
     at = data.index(text)
     data[at : at + len(text)] = raw.ljust(len(text))
-    magic, version, _, header_size, size = container.PREFIX.unpack_from(data)
-    checksum = zlib.crc32(data[container.PREFIX.size : container.PREFIX.size + header_size])
-    container.PREFIX.pack_into(data, 0, magic, version, checksum, header_size, size)
+    magic, version, _, header_size, size = file_format.PREFIX.unpack_from(data)
+    checksum = zlib.crc32(data[file_format.PREFIX.size : file_format.PREFIX.size + header_size])
+    file_format.PREFIX.pack_into(data, 0, magic, version, checksum, header_size, size)
     return bytes(data)
 
 
@@ -187,7 +188,7 @@ def records_of(journal: bytes) -> list[bytes]:
     """Return the records of a journal."""
     records = []
     while journal:
-        size = container.PREFIX.unpack_from(journal)[-1]
+        size = file_format.PREFIX.unpack_from(journal)[-1]
         records.append(journal[:size])
         journal = journal[size:]
     return records
@@ -220,7 +221,7 @@ def overwritten(data: bytes, rng: random.Random) -> bytes:
 def with_lying_length(data: bytes, rng: random.Random) -> bytes:
     """Return a container that says that it, or its header, has another size."""
     changed = bytearray(data)
-    at = container.PREFIX.size - rng.choice([8, 16])
+    at = file_format.PREFIX.size - rng.choice([8, 16])
     size = struct.unpack_from("<Q", data, at)[0]
     other = rng.choice([0, 1, size - 1, size + 1, size * 2, 2**31, 2**40, 2**63, 2**64 - 1])
     struct.pack_into("<Q", changed, at, other)

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
-from graftboost.container import InvalidFileError
+from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store import Store, StoreError
 
 REFUSALS = (InvalidFileError, StoreError)  # all that may be raised

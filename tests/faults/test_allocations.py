@@ -60,7 +60,7 @@ def test_updates_of_both_kinds_are_among_them(tmp_path: Path) -> None:
     for specimen in SPECIMENS:
         for operation in ("add", "remove several", "update"):
             report = OPERATIONS[operation](make_specimen(specimen), tmp_path)
-            kinds.add((report.strategy, report.nodes_retrained > 0, "sparse" in specimen))
+            kinds.add((report.strategy, report.nodes_regrown > 0, "sparse" in specimen))
     assert {("in-place", True, False), ("in-place", True, True)} <= kinds
     assert {("refit", False, False), ("refit", False, True)} <= kinds
 

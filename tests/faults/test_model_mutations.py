@@ -13,7 +13,7 @@ import pytest
 
 import graftboost
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
-from graftboost.container import InvalidFileError
+from graftboost.persistence.file_format import InvalidFileError
 
 from .isolation import isolated_each
 from .mutating import cut, flipped, overwritten, resealed, with_lying_length

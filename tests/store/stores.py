@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from graftboost import GraftBoostClassifier, GraftBoostRegressor, container
+from graftboost import GraftBoostClassifier, GraftBoostRegressor
+from graftboost.persistence import file_format
+from graftboost.persistence.pieces import Pieces
 from graftboost.store import Store
 
 N_ROWS, N_FEATURES = 200, 4
@@ -63,7 +65,7 @@ def records(path: Path) -> list[bytes]:
     """Return the changes in a store's journal, each as its bytes."""
     data, found = journal_of(path).read_bytes(), []
     while data:
-        size = container.PREFIX.unpack_from(data)[4]
+        size = file_format.PREFIX.unpack_from(data)[4]
         found.append(data[:size])
         data = data[size:]
     return found
@@ -82,9 +84,7 @@ def reseal_model(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], 
 
 
 def _resealed(data: bytes, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> bytes:
-    found = container.loads(data, "a file")
+    found = file_format.loads(data, "a file")
     header, arrays = dict(found.header), {name: a.copy() for name, a in found.arrays.items()}
     change(header, arrays)
-    return container.dumps(
-        header, {name: container.Pieces.of(np.asarray(a)) for name, a in arrays.items()}
-    )
+    return file_format.dumps(header, {name: Pieces.of(np.asarray(a)) for name, a in arrays.items()})

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from graftboost.container import InvalidFileError
+from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store import Store, StoreError
 
 from .stores import N_ROWS, make_model, make_rows

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graftboost import disk
+from graftboost.persistence import atomic_file
 from graftboost.store import Store, digest
 
 from .stores import change, make_model
@@ -148,7 +148,7 @@ def _die_at(place: int, moment: str) -> None:
     count = 0
 
     def dying(name: str) -> Callable[..., Any]:
-        real = getattr(disk, name)
+        real = getattr(atomic_file, name)
 
         def operation(*args: Any) -> Any:
             nonlocal count
@@ -165,7 +165,7 @@ def _die_at(place: int, moment: str) -> None:
         return operation
 
     for name in OPERATIONS:
-        setattr(disk, name, dying(name))
+        setattr(atomic_file, name, dying(name))
 
 
 def test_a_crash_while_a_store_is_made(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_a_child_reads_and_does_not_write(tmp_path: Path) -> None:
 
     assert _status(_fork(use)) == 0
     store.remove([2])  # the lock is still the parent's
-    with pytest.raises(RuntimeError, match="is being written to by process"):
+    with pytest.raises(RuntimeError, match="is locked by process"):
         Store.open(tmp_path / "store")
     assert store.digest != before
     store.close()

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse
 
 from graftboost import GraftBoostClassifier
-from graftboost.container import InvalidFileError
+from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store import Store
 from graftboost.store.receipts import Receipt
 
@@ -145,7 +145,7 @@ IN_JOURNAL: dict[str, Hostile] = {
     "an action of no journal": _receipt(action="create"),
     "a receipt of a refit": _receipt(action="refit"),
     "a receipt of other rows": _receipt(added=[[500, 504]]),
-    "a receipt of removed rows": _receipt(removed=[[5, 6]], edges="given"),
+    "a receipt of removed rows": _receipt(removed=[[5, 6]], edges="supplied"),
     "a receipt of no ranges": _receipt(added=[[5]]),
     "a receipt of ranges beyond": _receipt(added=[[0, 2**70]]),
     "a receipt of ranges backwards": _receipt(added=[[204, 200]]),
@@ -360,5 +360,5 @@ def test_attributes_of_other_rows(tmp_path: Path) -> None:
     path = tmp_path / "store"
     Store.create(path, make_model(), attributes={"who": np.arange(N_ROWS)}).close()
     reseal_model(path, _set("attribute_ids", np.arange(N_ROWS) + 1, np.int64))
-    with Store.open(path) as store, pytest.raises(RuntimeError, match="not those of its rows"):
+    with Store.open(path) as store, pytest.raises(RuntimeError, match="do not match its rows"):
         store.verify()

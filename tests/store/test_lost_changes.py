@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graftboost import container
-from graftboost.container import InvalidFileError
+from graftboost.persistence import file_format
+from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store import Store
 
 from .stores import N_ROWS, files, journal_of, make_model, make_rows, records
@@ -43,10 +43,10 @@ def test_a_flipped_bit_in_the_last_change(path: Path) -> None:
     journal = journal_of(path)
     whole, last = journal.read_bytes(), records(path)[-1]
     begin = len(whole) - len(last)
-    header_end = container.PREFIX.size + container.PREFIX.unpack_from(last)[3]
-    array = len(last) - container.loads(last, "journal").arrays["removed"].nbytes
-    places = np.random.default_rng(0).integers(container.PREFIX.size, header_end, 30)
-    for place in [*range(container.PREFIX.size), *places.tolist(), *range(array, len(last))]:
+    header_end = file_format.PREFIX.size + file_format.PREFIX.unpack_from(last)[3]
+    array = len(last) - file_format.loads(last, "journal").arrays["removed"].nbytes
+    places = np.random.default_rng(0).integers(file_format.PREFIX.size, header_end, 30)
+    for place in [*range(file_format.PREFIX.size), *places.tolist(), *range(array, len(last))]:
         data = bytearray(whole)
         data[begin + place] ^= 1 << (place % 8)
         journal.write_bytes(data)
@@ -174,7 +174,7 @@ def test_a_change_whose_receipt_was_under_way_is_made(path: Path, end: str) -> N
 def test_a_receipt_that_is_damaged_before_others_is_reported(path: Path) -> None:
     first, second, third = _lines(path)
     (path / "receipts.jsonl").write_bytes(first + second[:-9] + b'0000000"\n' + third)
-    _check_reported(path, "receipt 1 is missing, or was changed")
+    _check_reported(path, "receipt 1 is missing or was modified")
 
 
 def test_readers_of_a_store_whose_writer_was_killed(path: Path) -> None:

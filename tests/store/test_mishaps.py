@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from graftboost import container, disk
-from graftboost.container import InvalidFileError
+from graftboost.persistence import atomic_file, file_format
+from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store import OutcomeUnknownError, Store, StoreError, digest
 
 from .stores import N_ROWS, make_model, make_rows
@@ -49,7 +49,7 @@ def test_a_compaction_that_fails_after_the_rename(
     store = Store.create(path, make_model())
     store.remove([1])
     with monkeypatch.context() as patch:
-        patch.setattr(disk, "rename", _failing(error=error)(disk.rename))
+        patch.setattr(atomic_file, "rename", _failing(error=error)(atomic_file.rename))
         with pytest.raises((OutcomeUnknownError, KeyboardInterrupt)):
             store.compact()
     if isinstance(error, OSError):
@@ -76,7 +76,7 @@ def test_files_that_could_not_be_removed_are_next_time(
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patch:
-        patch.setattr(disk, "remove", locked)
+        patch.setattr(atomic_file, "remove", locked)
         with pytest.raises(StoreError, match="may still hold removed rows"):
             store.compact()
     assert (path / "model-000001.graft").exists()
@@ -94,8 +94,8 @@ def test_a_state_that_cannot_be_read_again_is_not_gone_on_with(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(disk, "write", full)
-        patch.setattr(container, "load", full)
+        patch.setattr(atomic_file, "write", full)
+        patch.setattr(file_format, "load", full)
         with pytest.raises(StoreError, match=r"No space left.*is closed.*open it again"):
             store.remove([1])
     with pytest.raises(StoreError, match="is closed, because its files could not be read again"):
@@ -122,7 +122,7 @@ def test_changes_of_the_estimator_are_not_built_upon(path: Path) -> None:
     with Store.create(path, make_model()) as store:
         store.remove([1])
         store.model.remove([5])
-        with pytest.raises(StoreError, match="was changed without the store"):
+        with pytest.raises(StoreError, match="was changed through its estimator"):
             store.remove([6])
         assert store.n_rows == N_ROWS - 1
         store.remove([6])
@@ -136,7 +136,7 @@ def test_ends_that_a_crash_leaves(path: Path) -> None:
         store.remove([1])
     journal, receipts = path / "journal-000001.graft", path / "receipts.jsonl"
     with journal.open("ab") as file:  # the beginning of a change, some of its pages not written
-        file.write(container.MAGIC + bytes(500))
+        file.write(file_format.MAGIC + bytes(500))
     with receipts.open("ab") as file:
         file.write(bytes(40) + b"}\n")
     for read_only in (True, False):
@@ -154,8 +154,8 @@ def test_ends_that_a_crash_leaves(path: Path) -> None:
 def test_what_could_not_be_read_is_not_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     X, _ = make_rows(3, 50)
     with Store.create(path, make_model(), attributes={"who": ["x"] * N_ROWS}) as store:
-        monkeypatch.setattr(container, "MOST_HEADER_BYTES", 4000)
-        with pytest.raises(ValueError, match="Write less at once"):
+        monkeypatch.setattr(file_format, "MOST_HEADER_BYTES", 4000)
+        with pytest.raises(ValueError, match="Change fewer rows at once"):
             store.add(X, ["yes", "no"] * 25, attributes={"who": ["somebody else " * 8] * 50})
         monkeypatch.undo()
         assert store.n_rows == N_ROWS
@@ -165,7 +165,7 @@ def test_what_could_not_be_read_is_not_written(path: Path, monkeypatch: pytest.M
 def test_damage_is_not_written_again_as_if_it_were_right(path: Path) -> None:
     Store.create(path, make_model("regressor")).close()
     model = path / "model-000001.graft"
-    found = container.load(model)
+    found = file_format.load(model)
     data = bytearray(model.read_bytes())
     data[data.index(found.arrays["row_raw_target"].tobytes()[:64])] ^= 1
     model.write_bytes(data)
@@ -182,7 +182,7 @@ def test_a_store_that_could_not_be_made(path: Path, monkeypatch: pytest.MonkeyPa
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(container, "save", full)
+        patch.setattr(file_format, "save", full)
         with pytest.raises(OSError, match="No space left"):
             Store.create(path, make_model())
     with pytest.raises(TypeError):
@@ -225,11 +225,11 @@ def test_large_numbers_beside_missing_ones(path: Path) -> None:
     X, _ = make_rows(3, 1)
     with Store.create(path, make_model(), attributes=whole) as store:
         assert store.find(f"customer == {large}").tolist() == [0]
-        with pytest.raises(ValueError, match=r"too large to be kept exactly\. Pass the column as"):
+        with pytest.raises(ValueError, match=r"cannot be stored exactly\. Pass the column as"):
             store.add(X, ["yes"], attributes={"customer": [None]})
         store.add(X, ["yes"], attributes={"customer": [large]})
         assert store.find(f"customer == {large}").tolist() == [0, 200]
-    with pytest.raises(ValueError, match="too large to be kept exactly"):
+    with pytest.raises(ValueError, match="cannot be stored exactly"):
         Store.create(
             path.with_name("b"), make_model(), attributes={"c": [None, *whole["customer"][1:]]}
         )
@@ -249,7 +249,7 @@ def test_missing_dates_and_columns_of_nothing(path: Path) -> None:
     with Store.open(path) as store:
         assert store.find("nothing == 7").tolist() == [200]
         assert np.isnan(store._state.attributes.columns["nothing"][0])
-        with pytest.raises(ValueError, match="no valid text"):
+        with pytest.raises(ValueError, match="not valid Unicode"):
             store.add(X, ["yes"], attributes={"since": ["\ud800"], "nothing": [1]})
 
 

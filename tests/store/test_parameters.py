@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graftboost import container
-from graftboost.plain import decode
+from graftboost.persistence import file_format
+from graftboost.persistence.json_values import decode
 from graftboost.store import Store
 
 from .stores import N_ROWS, make_model, make_rows, records
@@ -25,7 +25,7 @@ CHANGES: dict[str, Callable[[Store], Any]] = {
 
 
 def _last_rule(path: Path) -> Any:
-    return decode(container.loads(records(path)[-1], "journal").header["rule"])
+    return decode(file_format.loads(records(path)[-1], "journal").header["rule"])
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -36,7 +36,7 @@ def test_what_is_set_on_the_estimator_is_used(tmp_path: Path, change: str) -> No
         CHANGES[change](store)
         rule = _last_rule(path)
         assert (rule["name"], rule["tolerance"]) == ("rank", 7.0)
-        assert rule["places"] == np.ceil(7.0 * 0.1 * 1024)
+        assert rule["top_candidates"] == np.ceil(7.0 * 0.1 * 1024)
 
 
 @pytest.mark.parametrize("change", CHANGES)

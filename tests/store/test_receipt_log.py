@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from graftboost.cli import actions
+from graftboost.cli import query_commands
 from graftboost.cli.output import Output
-from graftboost.container import InvalidFileError
+from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store import Receipt, Store
 
 from .stores import make_model, reseal_model
@@ -74,11 +74,11 @@ def test_many_receipts_take_little_memory(long_store: Path) -> None:
 
 
 COMMANDS = {
-    "history": lambda path: actions.history(Output(False), path, None),
-    "history --json": lambda path: actions.history(Output(True), path, None),
-    "history --last": lambda path: actions.history(Output(False), path, 5),
-    "info": lambda path: actions.info(Output(False), path),
-    "receipt": lambda path: actions.receipt(Output(False), path, "request 9000", None),
+    "history": lambda path: query_commands.history(Output(False), path, None),
+    "history --json": lambda path: query_commands.history(Output(True), path, None),
+    "history --last": lambda path: query_commands.history(Output(False), path, 5),
+    "info": lambda path: query_commands.info(Output(False), path),
+    "receipt": lambda path: query_commands.receipt(Output(False), path, "request 9000", None),
 }
 
 
@@ -118,7 +118,7 @@ def test_a_line_that_is_nested_too_deeply(tmp_path: Path) -> None:
     (path / "journal-000002.graft").unlink()
     with Store.open(path) as store:
         for use in (store.history, store.verify):
-            with pytest.raises(InvalidFileError, match="line 2 is no receipt"):
+            with pytest.raises(InvalidFileError, match="line 2 is not a receipt"):
                 use()
 
 
@@ -130,17 +130,17 @@ def test_a_line_that_is_nested_too_deeply(tmp_path: Path) -> None:
         {"request": 7},
         {"time": "yesterday"},
         {"action": "forge"},
-        {"removed": [[1, "2"]], "edges": "given"},
-        {"removed": [[2, 1]], "edges": "given"},
-        {"removed": [[1, 3], [2, 5]], "edges": "given"},
-        {"removed": [[1, 2**70]], "edges": "given"},
-        {"removed": {"1": 2}, "edges": "given"},
+        {"removed": [[1, "2"]], "edges": "supplied"},
+        {"removed": [[2, 1]], "edges": "supplied"},
+        {"removed": [[1, 3], [2, 5]], "edges": "supplied"},
+        {"removed": [[1, 2**70]], "edges": "supplied"},
+        {"removed": {"1": 2}, "edges": "supplied"},
         {"edges": "sharp"},
         {"strategy": ["refit"]},
         {"after": "x"},
         {"before": None},
-        {"nodes_retrained": -1},
-        {"rows_retrained": 0.5},
+        {"nodes_regrown": -1},
+        {"rows_regrown": 0.5},
         {"more": 1},
     ],
     ids=str,
@@ -151,7 +151,7 @@ def test_receipts_that_are_none(tmp_path: Path, entries: dict[str, Any]) -> None
     log = path / "receipts.jsonl"
     content = json.loads(log.read_bytes())
     Receipt.from_json(content)
-    with pytest.raises(ValueError, match=r"its '|what a receipt has"):
+    with pytest.raises(ValueError, match=r"its '|the fields of a receipt"):
         Receipt.from_json({**content, **entries})
 
 

@@ -13,8 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from graftboost import GraftBoostClassifier, container, disk, saving
-from graftboost.container import InvalidFileError
+from graftboost import GraftBoostClassifier
+from graftboost.persistence import atomic_file, file_format, model_file
+from graftboost.persistence.file_format import InvalidFileError
+from graftboost.persistence.pieces import Pieces
 from graftboost.store import Store, StoreError, StoreLockedError, digest
 from graftboost.store.receipts import as_ranges, find_break
 
@@ -40,7 +42,9 @@ def test_a_store_follows_the_estimator(path: Path, kind: str, compact_every: int
             store.close()
             store = Store.open(path, compact_every=compact_every)
         np.testing.assert_array_equal(store.predict(X), model.predict(X))
-    assert saving.pack_forest(store._state.saved.forest) == saving.pack_forest(model._forest)
+    assert model_file.pack_forest(store._state.saved.forest) == model_file.pack_forest(
+        model._forest
+    )
     assert store.model._next_id == model._next_id
     np.testing.assert_array_equal(store.row_ids, model.row_ids_)
     assert store.n_rows == model.n_rows_
@@ -49,7 +53,9 @@ def test_a_store_follows_the_estimator(path: Path, kind: str, compact_every: int
     store.close()
     with Store.open(path, read_only=True) as reader:
         reader.verify()
-        assert saving.pack_forest(reader._state.saved.forest) == saving.pack_forest(model._forest)
+        assert model_file.pack_forest(reader._state.saved.forest) == model_file.pack_forest(
+            model._forest
+        )
 
 
 def test_predictions(path: Path) -> None:
@@ -60,7 +66,9 @@ def test_predictions(path: Path) -> None:
         np.testing.assert_array_equal(store.decision_function(X), model.decision_function(X))
     with (
         Store.create(path.with_name("other"), make_model("regressor")) as store,
-        pytest.raises(AttributeError, match="holds a GraftBoostRegressor, without predict_proba"),
+        pytest.raises(
+            AttributeError, match="contains a GraftBoostRegressor, which has no predict_proba"
+        ),
     ):
         store.predict_proba(X)
 
@@ -132,8 +140,8 @@ def test_receipts(path: Path) -> None:
         assert ann.removes(6)
         assert not ann.removes(7)
         assert added.added == [[1000, 1003]]
-        assert [r.edges for r in store.history()] == ["", "fitted with", "", "fitted without",
-                                                      "fitted with"]  # fmt: skip
+        assert [r.edges for r in store.history()] == ["", "computed with", "", "computed before",
+                                                      "computed with"]  # fmt: skip
         assert bob.before == added.after
         assert mixed.previous == bob.hash
         assert store.receipt("ann") == ann
@@ -141,7 +149,7 @@ def test_receipts(path: Path) -> None:
         assert not store.refitted_since(ann)
         store.refit()
         assert store.refitted_since(ann)
-        with pytest.raises(KeyError, match="no receipt of 'carl'"):
+        with pytest.raises(KeyError, match="no receipt for 'carl'"):
             store.receipt("carl")
         before = store.history()
         store.compact()
@@ -155,7 +163,7 @@ def test_edges_that_were_given(path: Path) -> None:
     model = make_model(bin_edges=[[0.0, 1.0]] * 4)
     with Store.create(path, model) as store:
         store.remove([5])
-        assert store.history()[-1].edges == "given"
+        assert store.history()[-1].edges == "supplied"
 
 
 def test_nothing_to_do_leaves_no_receipt(path: Path) -> None:
@@ -231,7 +239,7 @@ def test_errors_change_nothing(path: Path) -> None:
 
 def test_one_writer_many_readers(path: Path) -> None:
     with Store.create(path, make_model()) as store:
-        with pytest.raises(StoreLockedError, match=rf"written to by process {os.getpid()}"):
+        with pytest.raises(StoreLockedError, match=rf"locked by process {os.getpid()}"):
             Store.open(path)
         with Store.open(path, read_only=True) as reader:
             store.remove([1])
@@ -278,7 +286,7 @@ def test_where_there_is_no_store(path: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="holds no rows"):
         Store.create(path, make_model(updatable=False))
     Store.create(path, make_model()).close()
-    with pytest.raises(FileExistsError, match="there already"):
+    with pytest.raises(FileExistsError, match="already exists"):
         Store.create(path, make_model())
 
 
@@ -288,7 +296,7 @@ def test_a_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
     held = store.model
     store.remove([1])
     before, on_disk = store.digest, files(path)
-    really, failed = getattr(disk, operation), []
+    really, failed = getattr(atomic_file, operation), []
 
     def full(*args: Any) -> None:
         if not failed:
@@ -297,16 +305,16 @@ def test_a_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
         really(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(disk, operation, full)
+        patch.setattr(atomic_file, operation, full)
         with pytest.raises(
-            StoreError, match=r"No space left.*was not made. The store is as it was"
+            StoreError, match=r"No space left.*was not made. The store is unchanged"
         ):
             store.remove([2])
         assert store.digest == before == digest(store._state.saved.forest)
         assert 2 in store.row_ids
         assert held._forest is store._state.saved.forest
         failed.clear()
-        patch.setattr(container, "dump", full)
+        patch.setattr(file_format, "dump", full)
         with pytest.raises(StoreError, match=r"No space left.*compact again"):
             store.compact()
     assert files(path) == on_disk
@@ -325,8 +333,8 @@ def test_a_full_disk_when_compacting_by_itself(path: Path, monkeypatch: pytest.M
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(container, "save", full)
-        with pytest.warns(RuntimeWarning, match="Nothing is lost"):
+        patch.setattr(file_format, "save", full)
+        with pytest.warns(RuntimeWarning, match="No change is lost"):
             store.remove([2])
     store.remove([3])
     assert not (path / "journal-000001.graft").exists()
@@ -344,7 +352,7 @@ def test_a_directory_that_is_read_only(path: Path, monkeypatch: pytest.MonkeyPat
         return really(name, flags, *args, **kwargs)
 
     monkeypatch.setattr(os, "open", read_only)
-    with pytest.raises(PermissionError, match=r"may not be written to.*read_only=True"):
+    with pytest.raises(PermissionError, match=r"is not writable.*read_only=True"):
         Store.open(path)
     with Store.open(path, read_only=True) as store:
         store.verify()
@@ -378,7 +386,7 @@ def test_damage_is_told(path: Path) -> None:
     with pytest.raises(InvalidFileError, match="only 0 bytes"):
         Store.open(path)
     make_model().save(path / "model-000002.graft")
-    with pytest.raises(InvalidFileError, match="is not a store's"):
+    with pytest.raises(InvalidFileError, match="does not belong to a store"):
         Store.open(path)
     (path / "model-000002.graft").unlink()
     Store.open(path).close()
@@ -395,11 +403,13 @@ def test_stores_of_other_versions(path: Path) -> None:
             Store.open(path, read_only=read_only)
     assert journal.stat().st_size == len(whole[journal.name])
     journal.write_bytes(whole[journal.name])
-    found = container.load(model)
-    arrays = {name: container.Pieces.of(array) for name, array in found.arrays.items()}
+    found = file_format.load(model)
+    arrays = {name: Pieces.of(array) for name, array in found.arrays.items()}
     header = {**found.header, "store": {**found.header["store"], "format": 2}}
-    container.save(model, header, arrays)
-    with pytest.raises(InvalidFileError, match=r"format 2, and this graftboost knows format 1"):
+    file_format.save(model, header, arrays)
+    with pytest.raises(
+        InvalidFileError, match=r"format 2, but this graftboost supports only format 1"
+    ):
         Store.open(path)
 
 
@@ -411,7 +421,7 @@ def test_another_version_that_computes_otherwise(
     from graftboost.store import state as module
 
     monkeypatch.setattr(module, "digest", lambda forest: "0" * 64)
-    with pytest.raises(StoreError, match="do not lead to the model that they led to"):
+    with pytest.raises(StoreError, match="does not give the recorded model"):
         Store.open(path)
 
 
@@ -459,7 +469,9 @@ def test_attributes(path: Path) -> None:
         assert store.find("customer == 7").tolist() == []
         with pytest.raises(ValueError, match=r"attributes has the columns \[\]"):
             store.add(X, ["yes", "no"])
-        with pytest.raises(ValueError, match="column 'region' holds text, but numbers came"):
+        with pytest.raises(
+            ValueError, match="column 'region' contains text so far, but numbers were passed"
+        ):
             store.add(X, ["yes", "no"], attributes={"customer": [7, 7], "region": [1, 2],
                                                     "since": ["", ""]})  # fmt: skip
         new = {"customer": [7, 8], "region": ["west", None], "since": ["2021", "2022"]}

@@ -24,7 +24,7 @@ from experiments.paper.ablations import published
 from experiments.paper.ablations.memory import too_large
 from graftboost.audit import backdoor
 from graftboost.audit.backdoors import STAGES
-from graftboost.plotting import legend, lines, logarithmic, panels
+from graftboost.audit.plotting import legend, lines, logarithmic, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -23,7 +23,7 @@ from datasets import Dataset, paper
 from experiments.harness.draws import RULES
 from experiments.harness.experiment import Case, Values
 from experiments.harness.results import Results
-from graftboost.plotting import legend, lines, logarithmic, panels
+from graftboost.audit.plotting import legend, lines, logarithmic, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -26,7 +26,7 @@ from experiments.harness.records import (
     records_of,
 )
 from experiments.harness.results import Results
-from graftboost.plotting import CONTROL, legend, lines, logarithmic, panels
+from graftboost.audit.plotting import CONTROL, legend, lines, logarithmic, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

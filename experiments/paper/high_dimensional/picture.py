@@ -11,7 +11,7 @@ from experiments.harness.pictures import points
 from experiments.harness.results import Results
 from experiments.paper.high_dimensional.measuring import SETS, TRAINING, UPDATING, WHO
 from experiments.paper.high_dimensional.tables import best, measured, milliseconds_a_tree, sample_of
-from graftboost.plotting import COLOURS, MARKERS, lines, logarithmic, panels
+from graftboost.audit.plotting import COLOURS, MARKERS, lines, logarithmic, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from experiments.harness.data_sets import starred
 from experiments.harness.draws import SIZES, Way
 from experiments.harness.results import Results
 from experiments.paper.updates.tables import OURS, seconds_of
-from graftboost.plotting import legend, lines, logarithmic, panels
+from graftboost.audit.plotting import legend, lines, logarithmic, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

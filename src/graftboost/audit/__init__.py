@@ -1,4 +1,4 @@
-"""What an update really did, beside what doing nothing and training again would have done."""
+"""Audits: measure the effect of an update against the untouched model and a retrain."""
 
 from graftboost.audit.agreement import similarity
 from graftboost.audit.backdoors import backdoor

@@ -1,4 +1,4 @@
-"""Whether an updated model predicts what a retrained one does."""
+"""Agreement between the predictions of an updated model and of a retrained one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from graftboost.audit.copies import ids_in_one_only, trained_again, trained_without
+from graftboost.audit.copies import ids_in_one_only, refitted, refitted_without
 from graftboost.audit.result import Audit, Cell, Chart, percent
 
 if TYPE_CHECKING:
@@ -29,48 +29,47 @@ def similarity(
 ) -> Audit:
     """Compare the predictions of an updated classifier with those of a retrained one.
 
-    Training again moves predictions by itself wherever two candidates are nearly equal. So the
-    updated model stands beside others: the model before the update, to which nothing was done; a
-    retrain that leaves out as many other rows as the update changed; and, if they are given, two
-    retrains that differ only in their seeds, compared with each other.
+    Retraining itself changes predictions where two candidates have nearly equal gains. The updated
+    model is therefore shown with controls: the untouched model, a retrain without as many other
+    rows as the update changed, and optionally two retrains that differ only in their seeds.
 
     Parameters
     ----------
     before : GraftBoostClassifier
         The model before the update.
     after : GraftBoostClassifier
-        The model after it.
+        The model after the update.
     X, y
-        Rows to predict, which should not be among those trained on, and their classes.
+        Rows to predict, which should not be training rows, and their classes.
     retrained : GraftBoostClassifier, default=None
-        A model trained on what `after` holds. Without, a refit of it, with the same bins.
+        A model trained on the rows of `after`. Default: a refit of `after`.
     reseeded : pair of GraftBoostClassifier, default=None
-        Two models fitted on what `after` holds with different ``random_state``. A seed draws the
-        candidates from the raw values, which a model does not keep: so they cannot be made here.
+        Two models fitted on the rows of `after` with different ``random_state``. They must be
+        fitted on raw data, because the seed selects candidates from raw values.
     random_state : int, RandomState or None, default=0
-        Which other rows are left out.
+        Selects the other rows that are left out.
 
     Returns
     -------
     Audit
-        Its ``figures`` have for each of "updated", "left alone", "other rows" and "other seeds" the
-        shares of rows that the retrained model has right and the other wrong ("C2W"), the other way
-        round ("W2C"), that both have wrong but differently ("W2W"), and that are predicted alike
-        ("phi", 1 less the three).
+        Its ``figures`` contain, for each of "updated", "untouched", "other rows" and "other seeds",
+        the fractions of rows that the retrained model predicts correctly and the other wrongly
+        ("C2W"), the reverse ("W2C"), that both predict wrongly but differently ("W2W"), and that
+        both predict equally ("phi", 1 minus the other three).
     """
     if not hasattr(after, "classes_"):
         raise ValueError(
-            f"after is a {type(after).__name__}. Similarity counts classes: pass classifiers, or "
-            "compare the predictions of regressors by their difference."
+            f"after is a {type(after).__name__}, but similarity compares predicted classes. Pass "
+            "classifiers; compare the predictions of regressors directly."
         )
     if retrained is None:
-        retrained = trained_again(after)
+        retrained = refitted(after)
     truth, reference = np.asarray(y), retrained.predict(X)
-    predicted = {"updated": after.predict(X), "left alone": before.predict(X)}
+    predicted = {"updated": after.predict(X), "untouched": before.predict(X)}
     n_changed = len(ids_in_one_only(before, after)) + len(ids_in_one_only(after, before))
     if n_changed and 2 * n_changed <= after.n_rows_:
         others = check_random_state(random_state).choice(after.row_ids_, n_changed, replace=False)
-        predicted["other rows"] = trained_without(after, others).predict(X)
+        predicted["other rows"] = refitted_without(after, others).predict(X)
     figures = {name: _compare(truth, reference, labels) for name, labels in predicted.items()}
     if reseeded is not None:
         first, second = (model.predict(X) for model in reseeded)
@@ -79,19 +78,19 @@ def similarity(
         (name, *(percent(measured[measure]) for measure in MEASURES))
         for name, measured in figures.items()
     ]
-    closer = _discordant(reference, predicted["updated"], predicted["left alone"])
+    closer = _discordant(reference, predicted["updated"], predicted["untouched"])
     return Audit(
         "similarity",
-        f"Predictions of {len(truth):,} rows, beside a retrained model's",
+        f"Predictions of {len(truth):,} rows, compared with a retrained model",
         ("model", *MEASURES),
         tuple(rows),
-        _in_words({name: measured["phi"] for name, measured in figures.items()}, *closer),
+        _summary({name: measured["phi"] for name, measured in figures.items()}, *closer),
         figures,
         Chart(
             "bars",
             list(figures),
-            {"predicted otherwise": [100 * (1 - f["phi"]) for f in figures.values()]},
-            y_label="predicted otherwise, per cent",
+            {"predicted differently": [100 * (1 - f["phi"]) for f in figures.values()]},
+            y_label="predicted differently, per cent",
         ),
     )
 
@@ -108,32 +107,26 @@ def _compare(truth: NDArray[Any], reference: NDArray[Any], other: NDArray[Any]) 
 
 
 def _discordant(
-    reference: NDArray[Any], updated: NDArray[Any], alone: NDArray[Any]
+    reference: NDArray[Any], updated: NDArray[Any], untouched: NDArray[Any]
 ) -> tuple[int, int]:
-    """Return how many rows only the updated model, and only the one left alone, has alike."""
-    first, second = updated == reference, alone == reference
+    """Return for how many rows only the updated, and only the untouched model agrees."""
+    first, second = updated == reference, untouched == reference
     return int(np.sum(first & ~second)), int(np.sum(second & ~first))
 
 
-def _in_words(phi: dict[str, float], gained: int, lost: int) -> str:
+def _summary(phi: dict[str, float], gained: int, lost: int) -> str:
     if abs(gained - lost) <= 2 * np.sqrt(gained + lost):
-        verdict = (
-            "no closer to it and no further from it than the model that was left alone is: by this "
-            "measure nobody can tell whether anything was done"
-        )
+        verdict = "no measurable difference from the untouched model"
     elif gained > lost:
-        verdict = "closer to it than the model that was left alone is"
+        verdict = "more than the untouched model"
     else:
-        verdict = "further from it than the model that was left alone is"
+        verdict = "less than the untouched model"
     text = (
-        f"The updated model predicts {percent(phi['updated'])} of the rows as the retrained one "
-        f"does, which is {verdict} ({percent(phi['left alone'])})."
+        f"The updated model agrees with the retrained one on {percent(phi['updated'])} of the "
+        f"rows: {verdict} ({percent(phi['untouched'])})."
     )
     if "other rows" in phi:
-        text += (
-            f" With as many other rows left out, a retrain predicts {percent(phi['other rows'])} "
-            "like it."
-        )
+        text += f" A retrain without as many other rows agrees on {percent(phi['other rows'])}."
     if "other seeds" in phi:
         text += f" Two retrains with different seeds agree on {percent(phi['other seeds'])}."
     return text

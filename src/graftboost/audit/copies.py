@@ -1,4 +1,4 @@
-"""Models to compare with, made from copies: an audit never changes the model that it is given."""
+"""Models for comparison, made from copies: an audit never changes a model that is passed to it."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    from graftboost.boosting import GraftBoost
+    from graftboost.estimators.base_estimator import GraftBoost
 
 Model = TypeVar("Model", bound="GraftBoost")
 
 
-def trained_without(model: Model, row_ids: ArrayLike) -> Model:
-    """Return the model that training from all its rows but these makes, with its bins."""
+def refitted_without(model: Model, row_ids: ArrayLike) -> Model:
+    """Return a refit of a copy of the model without these rows."""
     held = model.row_ids_[np.isin(model.row_ids_, np.asarray(row_ids))]
     if not len(held):
-        return trained_again(model)
-    result = booked_only(model, held)  # quickly, for all trees are trained anew in any case
+        return refitted(model)
+    result = booked_only(model, held)  # without regrowing, because all trees are refitted anyway
     result.set_params(tolerance_rule=model.tolerance_rule, tolerance=model.tolerance)
     return result.refit()
 
 
-def trained_again(model: Model) -> Model:
-    """Return the model that training from the rows held makes, with its bins."""
+def refitted(model: Model) -> Model:
+    """Return a refit of a copy of the model."""
     return copy.deepcopy(model).refit()
 
 
 def booked_only(
     model: Model, remove: ArrayLike | None = None, X: Any = None, y: ArrayLike | None = None
 ) -> Model:
-    """Return a copy in whose sums and leaf values rows come and go, while no split changes."""
+    """Return a copy in which rows are added and removed while all splits are kept."""
     result = copy.deepcopy(model)
     result.set_params(tolerance_rule="regret", tolerance=np.inf)
     report = result.update(X, y, remove=remove)
     if report.strategy == "refit":
         raise ValueError(
-            "The change makes the model train all trees anew (a new class, the first weights, or "
-            "too many rows), so its splits cannot be followed. Pass fewer rows, of known classes."
+            "The change requires a refit (an unseen class, the first weights, or too many rows), "
+            "so its effect on splits cannot be measured. Pass fewer rows, of known classes."
         )
     return result
 

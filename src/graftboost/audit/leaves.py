@@ -1,4 +1,4 @@
-"""How far leaf values are from those that the present trees have on the rows held."""
+"""The difference between leaf values and refreshed leaf values."""
 
 from __future__ import annotations
 
@@ -9,47 +9,48 @@ import numpy as np
 
 from graftboost.audit.copies import booked_only, ids_in_one_only
 from graftboost.audit.result import Audit, Cell, Chart, percent
-from graftboost.inspection import leaf_values
+from graftboost.estimators.inspection import leaf_values
 
 if TYPE_CHECKING:
-    from graftboost.boosting import GraftBoost
+    from graftboost.estimators.base_estimator import GraftBoost
 
 
 def leaf_error(after: GraftBoost, *, before: GraftBoost | None = None) -> Audit:
-    """Measure what recorded gradients, which updates do not renew, leave in the leaf values.
+    """Measure the error of leaf values that is due to recorded gradients.
 
-    The error is the sum over all leaves of how far their values are from those that the same trees
-    get on the rows held, of the sum of the latter's sizes (the paper's approximation error of leaf
-    scores). `refresh` makes it 0.
+    Updates keep the recorded gradients of rows outside regrown nodes, although earlier trees have
+    changed. The error is the sum of absolute differences between leaf values and refreshed leaf
+    values, divided by the sum of absolute refreshed leaf values (the paper's approximation error of
+    leaf scores). After `refresh` it is 0.
 
     Parameters
     ----------
     after : GraftBoostClassifier or GraftBoostRegressor
         A model that has been updated.
     before : GraftBoostClassifier or GraftBoostRegressor, default=None
-        The model before rows were removed. If it is given, the error that its values have on the
-        rows left, with its own trees, is shown beside: that is what doing nothing comes to. Of rows
-        that were added it cannot be told, because `before` does not hold them.
+        The model before rows were removed. If given, the error of this untouched model on the
+        remaining rows is included. If rows were added, this is not possible, because `before` does
+        not hold them.
 
     Returns
     -------
     Audit
-        Its ``figures`` have "updated" and, with `before`, "left alone".
+        Its ``figures`` contain "updated" and, with `before`, "untouched".
     """
     refreshed = copy.deepcopy(after).refresh()
     errors = {"updated": _error(after, refreshed)}
     if before is not None and not len(ids_in_one_only(after, before)):
         left = booked_only(before, ids_in_one_only(before, after))
-        errors["left alone"] = _error(before, left.refresh())
+        errors["untouched"] = _error(before, left.refresh())
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (name, "-" if error is None else percent(error)) for name, error in errors.items()
     )
     return Audit(
         "leaf_error",
-        f"Leaf values of {after._forest.n_trees:,} trees, beside refreshed ones",
+        f"Leaf values of {after._forest.n_trees:,} trees, compared with refreshed ones",
         ("model", "error"),
         rows,
-        _in_words(errors),
+        _summary(errors),
         errors,
         Chart(
             "bars",
@@ -65,7 +66,7 @@ def leaf_error(after: GraftBoost, *, before: GraftBoost | None = None) -> Audit:
 
 
 def _error(model: GraftBoost, reference: GraftBoost) -> float | None:
-    """Return the error, None where the trees are not the same."""
+    """Return the error, or None if the trees differ."""
     distance = size = 0.0
     for mine, exact in zip(leaf_values(model), leaf_values(reference), strict=True):
         if len(mine) != len(exact):
@@ -75,15 +76,18 @@ def _error(model: GraftBoost, reference: GraftBoost) -> float | None:
     return distance / size if size else 0.0
 
 
-def _in_words(errors: dict[str, float | None]) -> str:
+def _summary(errors: dict[str, float | None]) -> str:
     updated = errors["updated"]
     if not updated:
-        return "Leaf values are exactly those that the trees have on the rows held."
+        return "The leaf values are equal to refreshed leaf values."
     text = (
-        f"Leaf values are {percent(updated)} of their size away from those that the trees have on "
-        "the rows held, because rows keep the gradients that they recorded; refresh() makes it 0."
+        f"The leaf values differ from refreshed leaf values by {percent(updated)}, because rows "
+        "keep their recorded gradients. refresh() removes the difference."
     )
-    alone = errors.get("left alone")
-    if alone is not None:
-        text += f" The model that was left alone is {percent(alone)} away."
+    untouched = errors.get("untouched")
+    if untouched is not None:
+        text += (
+            f" Those of the untouched model differ by {percent(untouched)}; its trees have not "
+            "changed, so most recorded gradients are still accurate."
+        )
     return text

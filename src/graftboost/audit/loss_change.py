@@ -1,4 +1,4 @@
-"""Whether rows were forgotten, or learned: what an update did to their loss, beside a retrain."""
+"""Forgetting and learning: the change in loss of changed rows, relative to a retrain."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graftboost.audit.copies import ids_in_one_only, trained_again, trained_without
+from graftboost.audit.copies import ids_in_one_only, refitted, refitted_without
 from graftboost.audit.ratio import Ratio, ratio_of_sums
 from graftboost.audit.result import Audit, Cell, Chart
-from graftboost.inspection import HeldRows, held_rows, losses
+from graftboost.estimators.inspection import HeldRows, held_rows, losses
 
 if TYPE_CHECKING:
-    from graftboost.boosting import GraftBoost
+    from graftboost.estimators.base_estimator import GraftBoost
 
 
-# From fewer rows no interval is given: resampling them says too little.
+# No interval is given for fewer rows, because resampling them is not meaningful.
 FEWEST_ROWS = 20
-# From this share on, what is missing is not worth a word.
+# If the interval begins above this, the missing part is not mentioned.
 NEARLY_ALL = 0.8
 
 
@@ -29,30 +29,31 @@ def forgetting(
     *,
     retrained: GraftBoost | None = None,
 ) -> Audit:
-    """Measure how far a model has forgotten rows that were removed from it.
+    """Measure to what extent a model has forgotten removed rows.
 
-    Forgetting is what the update changed in the loss of the removed rows, of what training again
-    without them changes: 0 is nothing forgotten, which is what a model left alone has by
-    definition, and 1 is as if never seen.
+    Forgetting is the change in loss of the removed rows that the update caused, divided by the
+    change that a retrain without them causes. 0 means that nothing was forgotten, as in the
+    untouched model; 1 means the same as a retrain.
 
     Parameters
     ----------
     before : GraftBoostClassifier or GraftBoostRegressor
-        The model when it held the rows.
+        The model with the rows.
     after : GraftBoostClassifier or GraftBoostRegressor
         The model after their removal.
     row_ids : int, array-like of int or bool, or slice, default=None
-        The removed rows, as `remove` takes them from `before`. Without, those that `before` holds
-        and `after` does not.
+        The removed rows, as for `before.remove`. Default: the rows that `before` holds and `after`
+        does not.
     retrained : GraftBoostClassifier or GraftBoostRegressor, default=None
-        A model trained without the rows, with the same bins. Without, a refit of what `before`
-        holds but them.
+        A model trained without the rows, with the same bins. Default: a refit of `before` without
+        them.
 
     Returns
     -------
     Audit
-        Its ``figures`` have "forgetting", "low" and "high" (a bootstrap interval over the rows, if
-        they are 20 or more), and the mean losses "loss_before", "loss_after" and "loss_retrained".
+        Its ``figures`` contain "forgetting", "low" and "high" (a bootstrap interval over the rows,
+        if there are at least 20), and the mean losses "loss_before", "loss_after" and
+        "loss_retrained".
 
     Examples
     --------
@@ -73,7 +74,7 @@ def forgetting(
     _check_any(ids, "before holds no row that after does not hold")
     rows = held_rows(before, ids)
     if retrained is None:
-        retrained = trained_without(before, ids)
+        retrained = refitted_without(before, ids)
     return _measure("forgetting", "removed", rows, before, after, retrained)
 
 
@@ -84,28 +85,30 @@ def learning(
     *,
     retrained: GraftBoost | None = None,
 ) -> Audit:
-    """Measure how far a model has learned rows that were added to it.
+    """Measure to what extent a model has learned added rows.
 
-    Learning is what the update changed in the loss of the added rows, of what training again with
-    them changes: 0 is nothing learned, 1 is as if they had been there from the start.
+    Learning is the change in loss of the added rows that the update caused, divided by the change
+    that a retrain with them causes. 0 means that nothing was learned; 1 means the same as a
+    retrain.
 
     Parameters
     ----------
     before : GraftBoostClassifier or GraftBoostRegressor
-        The model when it did not hold the rows.
+        The model without the rows.
     after : GraftBoostClassifier or GraftBoostRegressor
-        The model after their addition.
+        The model with the rows.
     row_ids : int, array-like of int or bool, or slice, default=None
-        The added rows, as `remove` would take them from `after` (or, if it does not hold them, from
-        `retrained`). Without, those that it holds and `before` does not.
+        The added rows, as for `after.remove` (or, if `after` does not hold them, as for
+        `retrained.remove`). Default: the rows that it holds and `before` does not.
     retrained : GraftBoostClassifier or GraftBoostRegressor, default=None
-        A model trained with the rows, with the same bins. Without, a refit of what `after` holds.
+        A model trained with the rows, with the same bins. Default: a refit of `after`.
 
     Returns
     -------
     Audit
-        Its ``figures`` have "learning", "low" and "high" (a bootstrap interval over the rows, if
-        they are 20 or more), and the mean losses "loss_before", "loss_after" and "loss_retrained".
+        Its ``figures`` contain "learning", "low" and "high" (a bootstrap interval over the rows, if
+        there are at least 20), and the mean losses "loss_before", "loss_after" and
+        "loss_retrained".
     """
     holder = after if retrained is None or len(ids_in_one_only(after, before)) else retrained
     ids = (
@@ -116,15 +119,15 @@ def learning(
     _check_any(ids, "after holds no row that before does not hold")
     rows = held_rows(holder, ids)
     if retrained is None:
-        retrained = trained_again(after)
+        retrained = refitted(after)
     return _measure("learning", "added", rows, before, after, retrained)
 
 
 def _check_any(ids: NDArray[np.int64], problem: str) -> None:
     if not len(ids):
         raise ValueError(
-            f"There are no rows to look at: {problem}. Pass the model before the update and a copy "
-            "of it after, or name the rows with row_ids."
+            f"There are no rows to audit: {problem}. Pass the model before the update and a copy "
+            "after it, or pass row_ids."
         )
 
 
@@ -142,16 +145,16 @@ def _measure(
         ratio = Ratio(ratio.value)
     whole = _mean_interval(third - first)
     table: tuple[tuple[Cell, ...], ...] = (
-        ("left alone", float(first.mean()), "0"),
+        ("untouched", float(first.mean()), "0"),
         ("updated", float(second.mean()), str(ratio)),
-        ("trained again", float(third.mean()), "1"),
+        ("retrained", float(third.mean()), "1"),
     )
     return Audit(
         name,
         f"{name.capitalize()} of {_rows(len(rows))} {done}",
         ("model", "loss of the rows", name),
         table,
-        _in_words(name, ratio, whole),
+        _summary(name, ratio, whole),
         {
             name: ratio.value,
             "low": ratio.low,
@@ -163,7 +166,7 @@ def _measure(
         },
         Chart(
             "bars",
-            ["left alone", "updated", "trained again"],
+            ["untouched", "updated", "retrained"],
             {f"loss of the {done} rows": [float(x.mean()) for x in (first, second, third)]},
             y_label=f"mean loss of the {done} rows",
         ),
@@ -183,30 +186,24 @@ def _mean_interval(changes: NDArray[np.float64]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _in_words(name: str, ratio: Ratio, whole: tuple[float, float]) -> str:
+def _summary(name: str, ratio: Ratio, whole: tuple[float, float]) -> str:
     verb, without = {"forgetting": ("forgotten", "without"), "learning": ("learned", "with")}[name]
     if ratio.value is None or whole[0] <= 0 <= whole[1]:
         return (
-            f"Whether a model trained {without} these rows judges them otherwise cannot be told "
-            f"from them: their mean loss changes by {whole[0]:+.2g} to {whole[1]:+.2g}. So the "
-            "ratio says little."
+            f"A retrain {without} these rows changes their mean loss by {whole[0]:+.2g} to "
+            f"{whole[1]:+.2g}, which is not distinguishable from 0. There is too little to measure."
         )
     if ratio.low is None or ratio.high is None:
         return (
-            f"The update has {verb} {ratio.value:.0%} of what training again would have; from so "
-            "few rows no interval can be given."
+            f"The update has {verb} {ratio.value:.0%} of what a retrain would have {verb}. There "
+            "are too few rows for an interval."
         )
     measured = (
-        f"The update has {verb} {ratio.value:.0%} of what training again would have "
+        f"The update has {verb} {ratio.value:.0%} of what a retrain would have {verb} "
         f"({ratio.low:.0%} to {ratio.high:.0%})"
     )
     if ratio.low >= NEARLY_ALL:
-        return f"{measured}: as good as all, or more." if ratio.value > 1 else f"{measured}."
+        return f"{measured}."
     if ratio.high >= 1:
-        return (
-            f"{measured}. That may be all of it, or as little as {max(ratio.low, 0):.0%}: from "
-            "these rows it cannot be told."
-        )
-    return (
-        f"{measured}; the rest is not. A lower tolerance leaves less of a difference, refit() none."
-    )
+        return f"{measured}. There are too few rows to measure this more precisely."
+    return f"{measured}. A smaller tolerance reduces the difference, and refit() removes it."

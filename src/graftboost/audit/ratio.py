@@ -1,4 +1,4 @@
-"""How much of one change another comes to, and how sure that is."""
+"""Ratios of sums, with bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Ratio:
-    """A ratio of sums, with an interval of 95 per cent.
+    """A ratio of sums, with a 95% interval.
 
     Attributes
     ----------
     value : float or None
-        The ratio; None if what it divides by is 0.
+        The ratio; None if the denominator is 0.
     low, high : float or None
-        The interval; None where it has no end, because what the ratio divides by may as well be 0.
+        The interval; None if it is unbounded, because the denominator may be 0.
     """
 
     value: float | None
@@ -35,20 +35,20 @@ class Ratio:
 
 
 def ratio_of_sums(changes: ArrayLike, whole: ArrayLike) -> Ratio:
-    """Return what the sum of some changes is of the sum of others, with a bootstrap interval.
+    """Return the ratio of two sums, with a bootstrap interval.
 
-    The ratio of the sums, not a mean of ratios: of a single pair the second may be almost nothing.
-    The interval is from pairs drawn with replacement, always in the same way.
+    This is the ratio of sums and not a mean of ratios, because the denominator of a single pair may
+    be close to 0. The interval is computed from pairs drawn with replacement, with a fixed seed.
 
     Parameters
     ----------
     changes, whole : array-like of float
-        Pairs of changes.
+        Pairs of values.
 
     Returns
     -------
     Ratio
-        The ratio and its interval, which a single pair does not have.
+        The ratio and its interval. A single pair has no interval.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def ratio_of_sums(changes: ArrayLike, whole: ArrayLike) -> Ratio:
     sums = np.array(
         [both[rng.integers(len(both), size=len(both))].sum(axis=0) for _ in range(RESAMPLES)]
     )
-    # Where the divisor changes its sign among the draws, the ratios lie about a pole.
+    # If the sign of the denominator varies among the draws, the interval is unbounded.
     if (sums[:, 1] * total <= 0).mean() > 0.025:
         return Ratio(value)
     kept = sums[sums[:, 1] != 0]

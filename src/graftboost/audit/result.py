@@ -1,4 +1,4 @@
-"""What every audit returns: figures that print as a table and draw themselves."""
+"""The result of an audit, which can be printed and plotted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from graftboost import plotting
+from graftboost.audit import plotting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,20 +17,20 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True)
 class Chart:
-    """What a picture of an audit shows.
+    """The content of an audit's plot.
 
     Attributes
     ----------
     kind : {"bars", "lines"}
-        How it is drawn.
+        The type of the plot.
     x : sequence
-        Groups of bars, or where the points of the lines are.
+        Groups of bars, or positions of points.
     series : mapping of str to sequence of float
-        Heights, by name.
+        Values by name.
     x_label, y_label : str
-        What the axes say.
+        Labels of the axes.
     bands : mapping of str to pair of sequences
-        Lower and upper end of a band around a line.
+        Lower and upper bounds of a band around a line.
     """
 
     kind: Literal["bars", "lines"]
@@ -41,7 +41,7 @@ class Chart:
     bands: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
 
     def draw(self, axis: Axes) -> None:
-        """Draw it on these axes."""
+        """Draw the chart on these axes."""
         if self.kind == "lines":
             plotting.lines(axis, self.x, self.series, bands=self.bands)
         else:
@@ -50,34 +50,34 @@ class Chart:
         axis.set_ylabel(self.y_label)
         if len(self.series) > 1:
             low, high = axis.get_ylim()
-            axis.set_ylim(low, high + 0.25 * (high - low))  # room for the names
+            axis.set_ylim(low, high + 0.25 * (high - low))  # space for the legend
             axis.legend(loc="upper center", ncols=3, fontsize=8, frameon=False)
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found.
+    """The result of an audit.
 
-    Print it for a table and plain words, call `plot` for a picture.
+    Print it for a table and a summary, or call `plot`.
 
     Attributes
     ----------
     name : str
-        The function that made it.
+        The function that made the audit.
     title : str
-        What was looked at.
+        What was audited.
     columns : tuple of str
-        Heads of the table.
+        Column headings of the table.
     rows : tuple of tuple
-        Its rows; None is an empty cell.
+        The rows of the table; None is an empty cell.
     summary : str
-        What was found, in plain words.
+        The result in words.
     figures : mapping of str to Any
-        What was measured, by name: numbers and lists, as JSON has them.
+        The measurements by name, as values that JSON supports.
     chart : Chart or None
-        What its picture shows.
+        The content of its plot.
     parts : tuple of Audit
-        The audits that it is made of, if it is made of several.
+        The individual audits, if there are several.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Audit:
         return "\n\n".join([text, *(str(part) for part in self.parts)])
 
     def to_markdown(self) -> str:
-        """Return the table in Markdown, between the title and the summary."""
+        """Return title, table and summary in Markdown."""
         lines = [
             list(self.columns),
             ["---"] * len(self.columns),
@@ -114,31 +114,32 @@ class Audit:
     _repr_markdown_ = to_markdown
 
     def plot(self, ax: Axes | None = None) -> Axes | list[Axes]:
-        """Draw it; needs matplotlib.
+        """Plot the audit with matplotlib.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where. Without, a figure of its own, with a panel for each part.
+            The axes. Default: a new figure, with one panel per part.
 
         Returns
         -------
         Axes or list of Axes
-            Where it was drawn; several if it has parts. ``.figure.savefig(...)`` saves it.
+            The axes of the plot; a list if there are several parts. ``.figure.savefig(...)``
+            saves the plot.
 
         Raises
         ------
         ValueError
-            If there is nothing to draw, or `ax` is given for an audit with several pictures.
+            If there is nothing to plot, or `ax` is given for an audit with several plots.
         """
         drawn = [audit for audit in (self, *self.parts) if audit.chart is not None]
         if not drawn:
-            raise ValueError(f"The audit {self.name!r} has no picture. Print it instead.")
+            raise ValueError(f"The audit {self.name!r} has no plot. Print it instead.")
         if ax is not None:
             if len(drawn) > 1:
                 raise ValueError(
-                    f"ax is given, but the audit {self.name!r} has {len(drawn)} pictures. "
-                    "Leave ax out, or plot one of its parts."
+                    f"ax is given, but the audit {self.name!r} has {len(drawn)} plots. "
+                    "Omit ax, or plot one of its parts."
                 )
             drawn[0]._draw_on(ax)
             return ax
@@ -168,7 +169,7 @@ def _write(cell: Cell) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share of one in per cent, as in "98.8%"."""
+    """Return a fraction in per cent, such as "98.8%"."""
     if share in (0, 1):
         return f"{100 * share:.0f}%"
     return f"{100 * share:.1f}%" if 0.0005 <= share < 0.9995 else f"{100 * share:.3f}%"

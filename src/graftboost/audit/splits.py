@@ -1,4 +1,4 @@
-"""What rows that come or go do to splits: how far they fall, and whether that was foreseen."""
+"""The effect of changed rows on splits: their new ranks, and whether these were predicted."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from graftboost.audit.copies import booked_only
 from graftboost.audit.result import Audit, Cell, Chart, percent
-from graftboost.inspection import split_places
+from graftboost.estimators.inspection import split_ranks
 
 if TYPE_CHECKING:
-    from graftboost.boosting import GraftBoost
+    from graftboost.estimators.base_estimator import GraftBoost
 
-# Places that a split falls to: 0 is still the best. Open at the end.
-PLACES = (0, 1, 2, 5, 10, 50)
-VOID = "too few rows on a side"
+# Lower bounds of the groups of ranks; rank 0 is the best candidate.
+RANKS = (0, 1, 2, 5, 10, 50)
+VOID = "too few rows in a child"
 
 
 def split_shift(
@@ -26,50 +26,50 @@ def split_shift(
     X: Any = None,
     y: ArrayLike | None = None,
 ) -> Audit:
-    """Measure how far the splits of a model fall among their candidates when rows come or go.
+    """Measure the ranks of a model's splits among their candidates after rows change.
 
-    The rows are booked in all sums of a copy, and no node is retrained. A split that was the
-    best of its node may then have better ones before it, as many as its place says, or leave a side
-    too few rows to be allowed at all.
+    The rows are booked in a copy, and no node is regrown. The rank of a split is the number of
+    candidates with a larger gain: 0 if it is still the best. A split may also become invalid,
+    because a child has too few rows.
 
     Parameters
     ----------
     model : GraftBoostClassifier or GraftBoostRegressor
-        The model as it is.
+        The model.
     row_ids : int, array-like of int or bool, or slice, default=None
-        Rows to remove, as `remove` takes them.
+        Rows to remove, as for `remove`.
     X, y : array-like, default=None
         Rows to add.
 
     Returns
     -------
     Audit
-        Its ``figures`` have "share_best" (splits that stay the best), "shares" by place,
-        "mean_place", and for each iteration "mean_by_iteration" and "error_by_iteration", the
-        standard error of it. Means leave out splits with too few rows on a side.
+        Its ``figures`` contain "share_best" (splits that are still the best), "shares" by rank,
+        "mean_rank", and for each iteration "mean_by_iteration" and "error_by_iteration", its
+        standard error. Means exclude splits with too few rows in a child.
     """
     ids, what, _ = _change(model, row_ids, X, y)
-    places = split_places(booked_only(model, ids, X, y))
-    void = places.gain == -np.inf
-    fallen = places.n_better
-    iterations = places.tree // model._forest.trees_per_iteration
+    splits = split_ranks(booked_only(model, ids, X, y))
+    void = splits.gain == -np.inf
+    ranks = splits.n_better
+    iterations = splits.tree // model._forest.trees_per_iteration
     means, spread = _by_iteration(
-        iterations[~void], fallen[~void].astype(np.float64), model._forest.n_iterations
+        iterations[~void], ranks[~void].astype(np.float64), model._forest.n_iterations
     )
-    shares = {**_shares(fallen, ~void), VOID: _mean(void)}
+    shares = {**_shares(ranks, ~void), VOID: _mean(void)}
     rows: list[tuple[Cell, ...]] = [(name, percent(share)) for name, share in shares.items()]
-    best = _mean((fallen == 0) & ~void)
+    best = _mean((ranks == 0) & ~void)
     return Audit(
         "split_shift",
-        f"Places that {len(fallen):,} splits fall to with {what}",
-        ("place", "splits"),
+        f"Rank of each split after the change ({len(ranks):,} splits, {what})",
+        ("rank", "splits"),
         tuple(rows),
-        f"{percent(best)} of the splits stay the best of their nodes; the others have "
-        f"{_mean(fallen[(fallen > 0) & ~void]):.1f} better candidates before them on average, or "
-        f"leave too few rows on a side ({percent(_mean(void))} of all).",
+        f"{percent(best)} of the splits are still the best of their nodes. The others have "
+        f"{_mean(ranks[(ranks > 0) & ~void]):.1f} better candidates on average, or too few rows in "
+        f"a child ({percent(_mean(void))} of all splits).",
         {
             "share_best": best,
-            "mean_place": _mean(fallen[~void]),
+            "mean_rank": _mean(ranks[~void]),
             "shares": shares,
             "mean_by_iteration": means,
             "error_by_iteration": spread,
@@ -77,11 +77,11 @@ def split_shift(
         Chart(
             "lines",
             list(range(1, len(means) + 1)),
-            {"mean place": means},
+            {"mean rank": means},
             x_label="iteration",
             y_label="better candidates",
             bands={
-                "mean place": (
+                "mean rank": (
                     [m - s for m, s in zip(means, spread, strict=True)],
                     [m + s for m, s in zip(means, spread, strict=True)],
                 )
@@ -93,12 +93,12 @@ def split_shift(
 def _change(
     model: GraftBoost, row_ids: ArrayLike | slice | None, X: Any, y: ArrayLike | None
 ) -> tuple[NDArray[np.int64] | None, str, float]:
-    """Return the ids that go, what changes in words, and the share of the rows that it is."""
+    """Return the removed ids, a description of the change, and the fraction of rows changed."""
     ids = None if row_ids is None else model._ids_to_remove(row_ids, "row_ids")
     n_out, n_in = 0 if ids is None else len(ids), 0 if y is None else np.size(np.asarray(y))
     if not n_out + n_in:
         raise ValueError(
-            "There is no change to look at: row_ids names no row, and no X and y are given. "
+            "There is no change to audit: row_ids selects no row, and X and y are not given. "
             "Pass ids of rows to remove, or rows to add."
         )
     words = [
@@ -109,8 +109,8 @@ def _change(
     share = (n_out + n_in) / model.n_rows_
     if share >= 1:
         raise ValueError(
-            f"{' and '.join(words)} is as much as the model holds ({model.n_rows_:,} rows) or "
-            "more: next to nothing of it would be left to look at. Change fewer rows."
+            f"The change ({' and '.join(words)}) is at least as large as the model, which holds "
+            f"{model.n_rows_:,} rows. Change fewer rows."
         )
     return ids, " and ".join(words), share
 
@@ -119,14 +119,14 @@ def _mean(values: NDArray[Any]) -> float:
     return float(values.mean()) if len(values) else 0.0
 
 
-def _shares(fallen: NDArray[np.int64], counted: NDArray[np.bool_]) -> dict[str, float]:
+def _shares(ranks: NDArray[np.int64], counted: NDArray[np.bool_]) -> dict[str, float]:
     shares = {}
-    for first, after in zip(PLACES, (*PLACES[1:], None), strict=True):
-        inside = counted & (fallen >= first)
+    for first, after in zip(RANKS, (*RANKS[1:], None), strict=True):
+        inside = counted & (ranks >= first)
         if after is None:
             name = f"{first} or more"
         else:
-            inside &= fallen < after
+            inside &= ranks < after
             name = "0 (the best)" if first == 0 else f"{first}"
             name += f" to {after - 1}" if after > first + 1 else ""
         shares[name] = _mean(inside)
@@ -136,7 +136,7 @@ def _shares(fallen: NDArray[np.int64], counted: NDArray[np.bool_]) -> dict[str, 
 def _by_iteration(
     iterations: NDArray[np.int64], values: NDArray[np.float64], n_iterations: int
 ) -> tuple[list[float], list[float]]:
-    """Return means and their standard errors; 0 where there is nothing to take them of."""
+    """Return means and their standard errors; 0 for iterations without values."""
     means, errors = [], []
     for m in range(n_iterations):
         own = values[iterations == m]
@@ -152,33 +152,34 @@ def robustness(
     X: Any = None,
     y: ArrayLike | None = None,
 ) -> Audit:
-    """Hold the paper's two conditions for a robust split against what an update does.
+    """Compare the paper's two conditions for robust splits with the effect of an update.
 
-    *Distance Robust*: the nearest other candidate of the feature is further away, in rows, than
-    lambda * gain / (score of the left side / its rows + score of the right side / its rows), with
-    lambda the share of rows that change. *Robustness Split*: the gain is more than 1 / (1 - lambda)
-    times that of any other candidate; the paper says once "of the same feature" and once not, so
-    both are looked at. All foresee that the split stays the best.
+    *Distance Robust*: the distance in rows to the nearest other candidate of the feature is larger
+    than lambda * gain / (score of the left child / its rows + score of the right child / its rows),
+    where lambda is the fraction of rows that change. *Robustness Split*: the gain is more than
+    1 / (1 - lambda) times the gain of any other candidate. The paper restricts this to the same
+    feature in one place and not in another, so both variants are included. All conditions predict
+    that the split stays the best.
 
     Parameters
     ----------
     model : GraftBoostClassifier or GraftBoostRegressor
-        The model as it is; splits that are not the best of their nodes to begin with are left out.
+        The model. Splits that are not the best of their nodes before the change are ignored.
     row_ids : int, array-like of int or bool, or slice, default=None
-        Rows to remove, as `remove` takes them.
+        Rows to remove, as for `remove`.
     X, y : array-like, default=None
         Rows to add.
 
     Returns
     -------
     Audit
-        Its ``figures`` have, for each condition, how many splits it calls robust ("robust"), how
-        many of these stay the best ("kept_if_robust") and how many of the others do
-        ("kept_if_not"); and "by_another_feature", the share of those overtaken that are overtaken
-        by a candidate of another feature.
+        Its ``figures`` contain, for each condition, the fraction of splits that are robust
+        ("robust"), the fraction of these that stay the best ("kept_if_robust"), and the fraction of
+        the others that do ("kept_if_not"). "by_another_feature" is the fraction of overtaken splits
+        that are overtaken by a candidate of another feature.
     """
     ids, what, share = _change(model, row_ids, X, y)
-    then, now = split_places(model), split_places(booked_only(model, ids, X, y))
+    then, now = split_ranks(model), split_ranks(booked_only(model, ids, X, y))
     best = then.n_better == 0
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = share * then.gain
@@ -206,10 +207,10 @@ def robustness(
     ]
     return Audit(
         "robustness",
-        f"What was foreseen of {int(best.sum()):,} splits with {what}",
-        ("condition", "foreseen to stay", "of these did stay", "of the others did stay"),
+        f"Predicted robustness of {int(best.sum()):,} splits ({what})",
+        ("condition", "robust", "stay the best if robust", "stay the best if not"),
         tuple(rows),
-        _in_words(figures, _share(by_another[overtaken])),
+        _summary(figures, _share(by_another[overtaken])),
         {
             **figures,
             "splits": int(best.sum()),
@@ -220,10 +221,10 @@ def robustness(
             "bars",
             [name.replace(", ", ",\n") for name in figures],
             {
-                "foreseen to stay": [_height(f["kept_if_robust"]) for f in figures.values()],
-                "others": [_height(f["kept_if_not"]) for f in figures.values()],
+                "robust": [_height(f["kept_if_robust"]) for f in figures.values()],
+                "not robust": [_height(f["kept_if_not"]) for f in figures.values()],
             },
-            y_label="per cent that did stay",
+            y_label="per cent that stay the best",
         ),
     )
 
@@ -236,22 +237,24 @@ def _share(values: NDArray[np.bool_]) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def _in_words(figures: dict[str, dict[str, float | None]], by_another: float | None) -> str:
+def _summary(figures: dict[str, dict[str, float | None]], by_another: float | None) -> str:
     words = []
     for name, found in figures.items():
         stayed, others = found["kept_if_robust"], found["kept_if_not"]
         if stayed is None:
             continue
         if others is None:
-            words.append(f"{name} calls every split robust; {percent(stayed)} stayed the best.")
+            words.append(
+                f"All splits are robust according to {name}; {percent(stayed)} stay the best."
+            )
         else:
             words.append(
-                f"Of the splits that {name} calls robust {percent(stayed)} stayed the best, of the "
-                f"others {percent(others)}."
+                f"Of the splits that are robust according to {name}, {percent(stayed)} stay the "
+                f"best; of the others, {percent(others)}."
             )
     if by_another is not None:
         words.append(
-            f"Of the splits that were overtaken {percent(by_another)} were by a candidate of "
-            "another feature, which the first two conditions do not look at."
+            f"Of the overtaken splits, {percent(by_another)} are overtaken by a candidate of "
+            "another feature, which the first two conditions do not consider."
         )
     return " ".join(words)

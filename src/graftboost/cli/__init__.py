@@ -1,4 +1,4 @@
-"""The command line: a model in a store, from the first file of rows to a served request."""
+"""The command line: create a store from a file of rows, and process requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def main() -> None:
         if (error.name or "").startswith("graftboost"):
             raise
         sys.exit(
-            f"graftboost: the command line needs {error.name}, which is not installed. "
+            f"graftboost: the command line requires {error.name}, which is not installed. "
             "Install it with: pip install 'graftboost[cli]'"
         )
     app(prog_name="graftboost")

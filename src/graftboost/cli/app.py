@@ -1,7 +1,7 @@
-"""The words of the command line: commands, arguments and options.
+"""The interface of the command line: commands, arguments and options.
 
-What they do is in `graftboost.cli.actions`, which is imported when a command runs: help, completion
-and mistakes are answered at once.
+Their implementation is imported when a command runs, so that help, completion and usage errors are
+fast.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from graftboost.cli.output import Output, failing_clearly
 app = typer.Typer(
     name="graftboost",
     help=(
-        "Gradient boosted trees that forget: train a model, add and remove rows in place, and show "
-        "that it was done."
+        "Gradient boosted trees that forget: train a model, add and remove rows in place, and "
+        "prove it."
     ),
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -26,7 +26,7 @@ app = typer.Typer(
 
 StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="Directory of the store.")]
 Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="Rows: a .csv, .parquet, .arrow or .feather file.")
+    Path, typer.Argument(metavar="DATA", help="A .csv, .parquet, .arrow or .feather file of rows.")
 ]
 Ids = Annotated[
     list[int] | None,
@@ -34,20 +34,22 @@ Ids = Annotated[
 ]
 IdsFile = Annotated[
     Path | None,
-    typer.Option("--ids-file", metavar="FILE", help="A file of ids, one a line; - reads them in."),
+    typer.Option(
+        "--ids-file", metavar="FILE", help="A file of ids, one id per line; - reads standard input."
+    ),
 ]
 Where = Annotated[
     str | None,
     typer.Option(
         metavar="CONDITION",
-        help="Rows by the columns kept beside them, such as \"customer == 17 and region != 'x'\".",
+        help="A condition on kept columns, such as \"customer == 17 and region != 'x'\".",
     ),
 ]
 Request = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="What the receipt calls this.", show_default="a new name"),
+    typer.Option(metavar="ID", help="Id of the request in the receipt.", show_default="a new id"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -55,7 +57,7 @@ def common(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """What can be asked for without a command."""
+    """Handle options without a command."""
     if version:
         from graftboost import __version__
 
@@ -68,37 +70,37 @@ def common(
 def fit(
     data: Data,
     store: StorePath,
-    target: Annotated[str, typer.Option(metavar="COLUMN", help="What is to be predicted.")],
+    target: Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict.")],
     row_id: Annotated[
         str | None,
         typer.Option(
             "--id",
             metavar="COLUMN",
-            help="Whole numbers by which rows are known.",
-            show_default="rows are numbered",
+            help="The column of row ids, which are integers.",
+            show_default="rows are numbered from 0",
         ),
     ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="Keep a column beside the rows, out of the features, to find rows by. Repeatable.",
+            help="A column to keep for --where, which is not a feature. Repeatable.",
         ),
     ] = None,
     drop: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Leave a column out altogether. Repeatable."),
+        typer.Option(metavar="COLUMN", help="A column to ignore. Repeatable."),
     ] = None,
     weight: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="How often each row counts.")
+        str | None, typer.Option(metavar="COLUMN", help="The column of row weights.")
     ] = None,
     task: Annotated[
         Literal["auto", "classification", "regression"],
         typer.Option(
             metavar="KIND",
             help=(
-                "classification, regression, or auto: classes if the target is text or few whole "
-                "numbers."
+                "classification, regression, or auto: classification if the target is text or has "
+                "few distinct integers."
             ),
         ),
     ] = "auto",
@@ -113,20 +115,21 @@ def fit(
     request: Request = None,
     json: Json = False,
 ) -> None:
-    """Train a model on the rows of a file, and make a store of it."""
-    from graftboost.cli import actions
+    """Train a model on the rows of a file, and create a store from it."""
+    from graftboost.cli import fit_command
+    from graftboost.cli.column_roles import ColumnRoles
 
-    columns = actions.ColumnRoles(target, row_id, weight, keep or [], drop or [])
-    actions.fit(Output(json), data, store, columns, task, parameter or [], request)
+    columns = ColumnRoles(target, row_id, weight, keep or [], drop or [])
+    fit_command.fit(Output(json), data, store, columns, task, parameter or [], request)
 
 
 @app.command()
 @failing_clearly
 def add(store: StorePath, data: Data, request: Request = None, json: Json = False) -> None:
-    """Add the rows of a file, which has the columns of the one that the model was trained on."""
-    from graftboost.cli import actions
+    """Add the rows of a file with the same columns as the file passed to fit."""
+    from graftboost.cli import change_commands
 
-    actions.add(Output(json), store, data, request)
+    change_commands.add(Output(json), store, data, request)
 
 
 @app.command()
@@ -137,22 +140,22 @@ def remove(
     ids_file: IdsFile = None,
     where: Where = None,
     compact: Annotated[
-        bool, typer.Option("--compact", help="Also write the files anew, without the rows.")
+        bool, typer.Option("--compact", help="Also rewrite the files without the rows.")
     ] = False,
     request: Request = None,
     json: Json = False,
 ) -> None:
-    """Remove rows: these ids, those in a file, or those of which a condition holds."""
-    from graftboost.cli import actions
+    """Remove rows by ids, by a file of ids, or by a condition."""
+    from graftboost.cli import change_commands
 
-    actions.remove(Output(json), store, ids or [], ids_file, where, compact, request)
+    change_commands.remove(Output(json), store, ids or [], ids_file, where, compact, request)
 
 
 @app.command()
 @failing_clearly
 def predict(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A store, or a file that save() wrote.")
+        Path, typer.Argument(metavar="MODEL", help="A store, or a file written by save().")
     ],
     data: Data,
     output: Annotated[
@@ -161,27 +164,27 @@ def predict(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where to: .csv, .parquet, .arrow or .feather.",
+            help="Output file: .csv, .parquet, .arrow or .feather.",
             show_default="CSV on standard output",
         ),
     ] = None,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", "-p", help="Also the probability of each class.")
+        bool, typer.Option("--probabilities", "-p", help="Include the probability of each class.")
     ] = False,
 ) -> None:
     """Predict for the rows of a file."""
-    from graftboost.cli import actions
+    from graftboost.cli import query_commands
 
-    actions.predict(model, data, output, probabilities)
+    query_commands.predict(model, data, output, probabilities)
 
 
 @app.command()
 @failing_clearly
 def info(store: StorePath, json: Json = False) -> None:
-    """Show what a store holds."""
-    from graftboost.cli import actions
+    """Show a summary of a store."""
+    from graftboost.cli import query_commands
 
-    actions.info(Output(json), store)
+    query_commands.info(Output(json), store)
 
 
 @app.command()
@@ -190,16 +193,14 @@ def history(
     store: StorePath,
     last: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="N", help="Only so many of the last changes.", show_default="all"
-        ),
+        typer.Option(min=1, metavar="N", help="Show only the last N changes.", show_default="all"),
     ] = None,
     json: Json = False,
 ) -> None:
     """List all changes."""
-    from graftboost.cli import actions
+    from graftboost.cli import query_commands
 
-    actions.history(Output(json), store, last)
+    query_commands.history(Output(json), store, last)
 
 
 @app.command()
@@ -208,44 +209,45 @@ def receipt(
     store: StorePath,
     request: Annotated[
         str | None,
-        typer.Argument(metavar="REQUEST", help="Name of the request, or number of the change."),
+        typer.Argument(metavar="REQUEST", help="Id of the request, or number of the change."),
     ] = None,
     row: Annotated[
-        int | None, typer.Option(metavar="ID", help="The last removal of the row with this id.")
+        int | None,
+        typer.Option(metavar="ID", help="Show the last removal of the row with this id."),
     ] = None,
     json: Json = False,
 ) -> None:
     """Show the receipt of a change."""
-    from graftboost.cli import actions
+    from graftboost.cli import query_commands
 
-    actions.receipt(Output(json), store, request, row)
+    query_commands.receipt(Output(json), store, request, row)
 
 
 @app.command()
 @failing_clearly
 def verify(store: StorePath, json: Json = False) -> None:
-    """Check the chain of receipts, all checksums, and every sum in the model."""
-    from graftboost.cli import actions
+    """Verify the chain of receipts, all checksums, and every stored sum of the model."""
+    from graftboost.cli import query_commands
 
-    actions.verify(Output(json), store)
+    query_commands.verify(Output(json), store)
 
 
 @app.command()
 @failing_clearly
 def refit(store: StorePath, request: Request = None, json: Json = False) -> None:
-    """Train all trees again from the rows held, as if removed rows had never been there."""
-    from graftboost.cli import actions
+    """Train all trees again on the rows the model holds."""
+    from graftboost.cli import change_commands
 
-    actions.refit(Output(json), store, request)
+    change_commands.refit(Output(json), store, request)
 
 
 @app.command()
 @failing_clearly
 def compact(store: StorePath, json: Json = False) -> None:
-    """Write the files anew, so that none holds anything of removed rows."""
-    from graftboost.cli import actions
+    """Rewrite the files, so that they no longer contain data of removed rows."""
+    from graftboost.cli import change_commands
 
-    actions.compact(Output(json), store)
+    change_commands.compact(Output(json), store)
 
 
 @app.command()
@@ -256,23 +258,24 @@ def audit(
     ids_file: IdsFile = None,
     where: Where = None,
     details: Annotated[
-        bool, typer.Option("--details", help="Also the tables of each part of the audit.")
+        bool, typer.Option("--details", help="Include the tables of each part of the audit.")
     ] = False,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw it: a .png, .svg or .pdf file.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Plot the audit to a .png, .svg or .pdf file."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say what removing rows would forget and what it would not, on a copy of the model."""
-    from graftboost.cli import actions
+    """Measure on a copy of the model what removing rows would forget."""
+    from graftboost.cli import query_commands
 
-    actions.audit(Output(json), store, ids or [], ids_file, where, details, plot)
+    query_commands.audit(Output(json), store, ids or [], ids_file, where, details, plot)
 
 
 @app.command()
 @failing_clearly
 def demo() -> None:
-    """Have a model forget customers, beside training again: a minute's tour."""
-    from graftboost import demo as tour
+    """Remove customers from a model, and compare with retraining; takes a minute."""
+    from graftboost.cli import demo as tour
 
     tour.main()

@@ -1,4 +1,4 @@
-"""What people and machines see: tables, JSON, progress, and errors that say what to do."""
+"""The output of commands: text, tables, JSON, progress, and error messages."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from graftboost.printable import printable
-
 Command = TypeVar("Command", bound=Callable[..., None])
 Row = TypeVar("Row")
 
-# What a command ends with. 2 is for wrong usage, which the parser finds.
+# Exit codes. The parser uses 2 for usage errors.
 FAILED, LOCKED, DAMAGED, UNKNOWN = 1, 3, 4, 5
+
+SHORT_DIGEST = 12  # digits shown in text output
 
 
 class Output:
-    """Where a command says what it did.
+    """The output of one command.
 
     Parameters
     ----------
     as_json : bool
-        Whether a machine reads it.
+        Whether to print JSON instead of text.
     """
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
 
     def result(self, content: Mapping[str, Any], text: str | None = None) -> None:
-        """Print a result: JSON for machines, and for people what `text` says, or its entries."""
+        """Print a result as JSON, or as `text` if given, or as a list of its entries."""
         if self.as_json:
             print(_as_json(content))
         elif text is not None:
@@ -49,22 +49,22 @@ class Output:
         content: Callable[[Row], Mapping[str, Any]],
         cells: Callable[[Row], Sequence[Any]],
     ) -> None:
-        """Print a table of any length: it is never held as a whole.
+        """Print a table of any length without keeping all rows in memory.
 
         Parameters
         ----------
         heads : sequence of str
-            What stands above the columns.
+            The column headings.
         rows : callable
-            Returns the rows from the first on. It is called twice for people: the first time, to
-            see how wide the columns are.
+            Returns an iterator over the rows. For text output it is called twice, first to
+            determine the widths of columns.
         content, cells : callable
-            Return what machines and people see of a row.
+            Return the content of a row for JSON, and its cells for text.
         """
         if self.as_json:
             print("[", end="")
-            for place, row in enumerate(rows()):
-                print("," if place else "", _as_json(content(row)), sep="\n", end="")
+            for position, row in enumerate(rows()):
+                print("," if position else "", _as_json(content(row)), sep="\n", end="")
             print("\n]")
             return
         widths, numeric = [len(head) for head in heads], [True] * len(heads)
@@ -86,12 +86,12 @@ class Output:
 
     @property
     def is_watched(self) -> bool:
-        """Whether somebody looks at it while it works."""
+        """Whether progress is shown."""
         return not self.as_json and sys.stderr.isatty()
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """Show that something takes a while, to somebody who looks: not in a pipe."""
+        """Show a status message while the block runs, if progress is shown."""
         if not self.is_watched:
             yield
             return
@@ -102,16 +102,20 @@ class Output:
 
 
 def _as_json(content: Any) -> str:
-    # JSON escapes all but ASCII here, and of ASCII's controls all but this one.
+    # json.dumps escapes all control characters except this one.
     return json.dumps(content, indent=1, default=str).replace("\x7f", "\\u007f")
 
 
 def _shown(text: str) -> str:
-    """Return lines that a terminal shows as they are."""
+    """Return text with control characters escaped in each line."""
+    from graftboost.store.printable import printable
+
     return "\n".join(map(printable, text.split("\n")))
 
 
 def _written(value: Any) -> str:
+    from graftboost.store.printable import printable
+
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -122,13 +126,13 @@ def _written(value: Any) -> str:
 
 
 def failing_clearly(command: Command) -> Command:
-    """End a command with a message and a code instead of a traceback, where the cause is known."""
+    """End a command with a message and an exit code instead of a traceback for known errors."""
 
     @functools.wraps(command)
     def guarded(*args: Any, **kwargs: Any) -> None:
         try:
             command(*args, **kwargs)
-        except BrokenPipeError:  # whoever read it has seen enough
+        except BrokenPipeError:  # the reader has closed the pipe
             sys.stderr.close()
             sys.exit(FAILED)
         except KeyboardInterrupt:
@@ -140,7 +144,7 @@ def failing_clearly(command: Command) -> Command:
 
 
 def _fail(error: Exception) -> NoReturn:
-    from graftboost.container import InvalidFileError
+    from graftboost.persistence.file_format import InvalidFileError
     from graftboost.store import OutcomeUnknownError, StoreError, StoreLockedError
 
     codes: dict[type[Exception], int] = {
@@ -152,6 +156,6 @@ def _fail(error: Exception) -> NoReturn:
     if not isinstance(error, expected):
         raise error
     message = error.args[0] if isinstance(error, KeyError) and error.args else error
-    # Further lines are set off, so that none of them looks like a message of its own.
+    # Further lines are indented, so that they do not look like separate messages.
     print("graftboost: " + _shown(str(message)).replace("\n", "\n  "), file=sys.stderr)
     sys.exit(next((code for kind, code in codes.items() if isinstance(error, kind)), FAILED))

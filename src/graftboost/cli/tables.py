@@ -1,4 +1,4 @@
-"""Rows in files: CSV, Parquet and Arrow, in and out."""
+"""Read and write files of rows: CSV, Parquet and Arrow."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def read(path: Path, text: Iterable[str] = ()) -> pa.Table:
     Parameters
     ----------
     path : Path
-        The file; its ending says what it is.
+        The file; its extension determines the format.
     text : iterable of str, default=()
-        Columns that hold text even where they look like numbers.
+        Columns that are text even if they look like numbers.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def read(path: Path, text: Iterable[str] = ()) -> pa.Table:
 
     kind = _kind(path)
     if not path.exists():
-        raise FileNotFoundError(f"There is no file {path}.")
+        raise FileNotFoundError(f"{path} does not exist. Check the path.")
     try:
         if kind in CSV:
             from pyarrow import csv
@@ -81,8 +81,8 @@ def _kind(path: Path) -> str:
     kind = path.suffix.lower()
     if kind not in (*CSV, *PARQUET, *ARROW):
         raise ValueError(
-            f"{path} is a file of a kind that is not known. Name it .csv, .parquet or .arrow, "
-            "after what it is."
+            f"{path} has an unknown extension. Use .csv, .tsv, .parquet, .arrow or .feather, "
+            "according to its format."
         )
     return kind
 
@@ -94,7 +94,7 @@ def column(table: pa.Table, name: str, path: Path) -> Any:
 
 
 def values(table: pa.Table, name: str, path: Path) -> list[Any]:
-    """Return a column of a file as Python values, None where one is missing."""
+    """Return a column of a file as Python values, with None for missing values."""
     _check_there(table, name, path)
     found: list[Any] = table.column(name).to_pylist()
     return found
@@ -104,25 +104,27 @@ def _check_there(table: pa.Table, name: str, path: Path) -> None:
     n = table.column_names.count(name)
     if n != 1:
         raise ValueError(
-            f"{path} has {n or 'no'} column{'s' if n > 1 else ''} {name!r}. It has: "
+            f"{path} has {n or 'no'} column{'s' if n > 1 else ''} named {name!r}. Its columns are: "
             f"{', '.join(table.column_names)}."
         )
 
 
 def features(table: pa.Table, names: list[str], path: Path) -> pa.Table:
-    """Return some columns as features: text becomes categories."""
+    """Return columns as features; text columns become categorical."""
     import pyarrow as pa
 
     missing = [name for name in names if name not in table.column_names]
     if missing:
         raise ValueError(
             f"{path} lacks the column{'s' if len(missing) > 1 else ''} {', '.join(missing)}, which "
-            "the model was trained on."
+            "the model needs. Add the missing data."
         )
     for name in names:
         _check_there(table, name, path)
     chosen = table.select(names)
-    for place, field in enumerate(chosen.schema):
+    for position, field in enumerate(chosen.schema):
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            chosen = chosen.set_column(place, field.name, chosen.column(place).dictionary_encode())
+            chosen = chosen.set_column(
+                position, field.name, chosen.column(position).dictionary_encode()
+            )
     return chosen

@@ -1,4 +1,4 @@
-"""Bins: from values to codes."""
+"""Bins: the code of each value."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graftboost.reference.chance import fraction
+from graftboost.reference.hashing import fraction
 
 MISSING = 0
 
 
 @dataclass(frozen=True)
 class Feature:
-    """Codes of one column: 0 is missing, then intervals (numeric) or categories."""
+    """The codes of one column: 0 for missing, then intervals or categories."""
 
     edges: tuple[float, ...] = ()
     n_categories: int = 0
 
     @property
     def n_codes(self) -> int:
-        """Codes run from 0 to this, exclusive; the last of a categorical feature is "unseen"."""
+        """The number of codes; the last code of a categorical feature is "unseen"."""
         return self.n_categories + 2 if self.n_categories else len(self.edges) + 2
 
     def code(self, value: float) -> int:
-        """The code of a value; one at or below an edge lies left of it."""
+        """The code of a value; a value equal to an edge lies left of it."""
         if math.isnan(value):
             return MISSING
         if self.n_categories:
@@ -33,7 +33,7 @@ class Feature:
         return 1 + bisect_left(self.edges, value)
 
 
-# Nothing can be learned yet about a column that next to no row has: it is cut below and above 0.
+# A column in which hardly any value differs from 0 has the bins below 0, 0 and above 0.
 RARE = Feature((-math.ulp(0.0), 0.0))
 
 
@@ -47,9 +47,10 @@ def fit_feature(
     seed: int = 0,
     rare_below: int = 0,
 ) -> Feature:
-    """Cut a numeric column (small enough to be looked at whole) into intervals.
+    """Divide a numeric column (small enough to be read completely) into bins.
 
-    One that fewer rows than `rare_below` have, and fewer than one in eight, is only cut around 0.
+    A column is rare, and only divided at 0, if fewer than `rare_below` values and fewer than one in
+    eight differ from 0.
     """
     n_rows, n_other = len(column), sum(v != 0 for v in column)
     if n_other < rare_below and 8 * n_other < n_rows:
@@ -84,7 +85,7 @@ def _quantile_boundaries(ordered: list[float], values: list[float], max_bins: in
 
 
 def _width_boundaries(ordered: list[float], values: list[float], max_bins: int) -> list[int]:
-    """Algorithm 4 of the paper: the width doubles until the bins are few enough."""
+    """Algorithm 4 of the paper: double the width until there are few enough bins."""
     width = 1e-10
     while values:
         chosen: list[int] = []

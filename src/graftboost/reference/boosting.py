@@ -1,4 +1,4 @@
-"""Boosting: one tree after the other, each from what those before it leave to be explained."""
+"""Boosting: train one tree after another, each on the gradients of the trees before it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from graftboost.reference.bins import Feature, fit_feature
-from graftboost.reference.chance import fraction
+from graftboost.reference.hashing import fraction
 from graftboost.reference.losses import Loss, Sums
-from graftboost.reference.trees import Settings, Tree, grow
+from graftboost.reference.split_evaluation import Settings
+from graftboost.reference.tree import Tree
+from graftboost.reference.tree_growing import grow
 
 
 @dataclass(frozen=True)
 class Row:
-    """What is kept of a row; target and weight lie on the loss's grids."""
+    """A row as the model holds it; target and weight are on the loss's grids."""
 
     codes: list[int]
     target: int
@@ -23,7 +25,7 @@ class Row:
 
 @dataclass
 class Model:
-    """What `fit` returns."""
+    """A trained model."""
 
     settings: Settings
     subsample: float
@@ -35,7 +37,7 @@ class Model:
     noise: float = 1.0
 
     def encode(self, x: Sequence[float], y: float, weight: float | None) -> Row:
-        """A raw row as it is kept."""
+        """A raw row as the model holds it."""
         loss = self.settings.loss
         target = (
             round((y - loss.centre) / loss.scale / 2.0**-24) if loss.kind == "squared" else int(y)
@@ -49,21 +51,21 @@ class Model:
         return [feature.code(v) for feature, v in zip(self.settings.features, x, strict=True)]
 
     def set_base(self) -> None:
-        """Scores before the first tree, from the targets of the rows held."""
+        """Compute the scores before the first tree from the targets of the rows held."""
         rows = list(self.rows.values())
         self.base = self.settings.loss.base_scores(
             [r.target for r in rows], [r.weight for r in rows]
         )
 
     def scores_before(self, codes: Sequence[int], tree: int) -> list[float]:
-        """The scores of a row before a tree: the values of the leaves it is in, added up."""
+        """The scores of a row before a tree: the sum of its leaf values in the earlier trees."""
         scores = list(self.base)
         for t in range(tree):
             scores[t % len(scores)] += self.trees[t].route(codes).value
         return scores
 
     def scores(self, x: Sequence[float]) -> list[float]:
-        """Log odds, or log chances up to a constant, or the target's estimate."""
+        """Log odds, or log probabilities up to a constant, or the predicted target."""
         scores = self.scores_before(self.codes(x), len(self.trees))
         loss = self.settings.loss
         return [scores[0] * loss.scale + loss.centre] if loss.kind == "squared" else scores
@@ -73,12 +75,19 @@ class Model:
         return fraction(self.seed, tree, row_id) < self.subsample
 
     def recorded(self, tree: int) -> dict[int, Sums]:
-        """What each row put into a tree's sums."""
+        """The sums of each row's recorded gradient in a tree."""
         loss = self.settings.loss
         return {
-            row_id: loss.contribution(g, self.rows[row_id].weight)
+            row_id: loss.row_sums(g, self.rows[row_id].weight)
             for row_id, g in self.gradients[tree].items()
         }
+
+    def fresh_gradient(self, tree: int, row_id: int) -> int:
+        """The gradient of a row in a tree, from its scores before the tree's iteration."""
+        n_scores = self.settings.loss.n_scores
+        row = self.rows[row_id]
+        scores = self.scores_before(row.codes, tree - tree % n_scores)
+        return self.settings.loss.gradients(row.target, scores)[tree % n_scores]
 
 
 def fit(
@@ -98,7 +107,7 @@ def fit(
     subsample: float = 1.0,
     seed: int = 0,
 ) -> Model:
-    """Train on raw rows; classes are numbered from 0, categories too (`features` says which)."""
+    """Train on raw rows. Classes and categories are numbers from 0 on."""
     if features is None:
         columns = zip(*X, strict=True)
         features = [
@@ -142,7 +151,7 @@ def fit(
 def _make_loss(
     kind: str, n_classes: int, y: Sequence[float], sample_weight: Sequence[float] | None
 ) -> Loss:
-    """Scales are powers of two, set once: they depend on the extremes, not on the order of rows."""
+    """Make the loss. Its scales are powers of two that depend only on the extremes of y."""
     centre, scale = 0.0, 1.0
     if kind == "squared":
         centre = min(y) / 2 + max(y) / 2
@@ -155,9 +164,9 @@ def _make_loss(
 def _with_weights(loss: Loss, sample_weight: Sequence[float]) -> Loss:
     """Set the scale and the unit of weights.
 
-    Weights of one and more say how often a row counts, smaller ones only how much beside others: a
-    mean weight below 1 becomes the scale, and so does what exceeds 2^30. The unit is as fine as the
-    sums have room for.
+    Weights of one and more are repetitions of a row; of smaller weights only the ratios matter. A
+    mean weight below 1 becomes the scale, and so does the excess over 2^30. The unit is as fine as
+    64-bit sums allow.
     """
     top = _power_of_two_below(max(sample_weight))
     total = sum(round(math.ldexp(w / top, 40)) for w in sample_weight)
@@ -187,7 +196,7 @@ def _power_of_two_above(x: float) -> float:
 
 
 def _noise(model: Model, scores: Sequence[float]) -> float:
-    """The scale of gains: the mean weight, times the residual variance for squared error."""
+    """The noise scale of gains: the mean weight, for squared error times the residual variance."""
     loss = model.settings.loss
     noise = float(sum(r.weight for r in model.rows.values())) * loss.weight_unit / len(model.rows)
     if loss.kind != "squared":

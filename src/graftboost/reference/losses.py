@@ -1,4 +1,4 @@
-"""Losses: what a row records, what a leaf says."""
+"""Losses: the gradient that a row records, and the value of a leaf."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ LARGEST_LEAF_VALUE = 2.0**15
 
 
 class Sums(NamedTuple):
-    """Integer sums over a set of rows."""
+    """Integer sums of gradients, hessians and row counts over a set of rows."""
 
     g: int = 0
     h: int = 0
     n: int = 0
 
     def plus(self, other: Sums) -> Sums:
-        """Sums over both sets of rows."""
+        """The sums over both sets of rows."""
         return Sums(self.g + other.g, self.h + other.h, self.n + other.n)
 
     def minus(self, other: Sums) -> Sums:
-        """Sums over the rows of one set that are not in the other."""
+        """The sums over this set without the rows of another."""
         return Sums(self.g - other.g, self.h - other.h, self.n - other.n)
 
 
@@ -42,45 +42,45 @@ class Loss:
 
     @property
     def n_scores(self) -> int:
-        """Trees an iteration."""
+        """The number of trees per iteration."""
         return self.n_classes if self.kind == "softmax" else 1
 
     @property
     def gradient_unit(self) -> float:
-        """What one unit of a sum of g is worth."""
+        """The value of one unit of g."""
         squared = 2.0**-20 if self.weighted else 2.0**-24
         return self.weight_unit * (squared if self.kind == "squared" else 2.0**-20)
 
     @property
     def hessian_unit(self) -> float:
-        """What one unit of a sum of h is worth."""
+        """The value of one unit of h."""
         return self.weight_unit * (2.0**-18 if self.kind == "squared" else 2.0**-20)
 
     def gradients(self, target: int, scores: Sequence[float]) -> list[int]:
-        """What a row records, one number per tree of an iteration."""
+        """The gradients that a row records, one for each tree of an iteration."""
         if self.kind == "squared":
             return [_clamp(round(scores[0] / 2.0**-24) - target, 2**30)]
         if self.kind == "logistic":
-            chances, hits = [1.0 / (1.0 + math.exp(-scores[0]))], [target == 1]
+            probabilities, hits = [1.0 / (1.0 + math.exp(-scores[0]))], [target == 1]
         else:
             top = max(scores)
             parts = [math.exp(s - top) for s in scores]
             total = 0.0
             for part in parts:
                 total += part
-            chances = [part / total for part in parts]
+            probabilities = [part / total for part in parts]
             hits = [target == k for k in range(self.n_classes)]
         return [
             _clamp(round((p - (1.0 if hit else 0.0)) * 2.0**20), 2**20 - 1)
-            for p, hit in zip(chances, hits, strict=True)
+            for p, hit in zip(probabilities, hits, strict=True)
         ]
 
-    def contribution(self, gradient: int, weight: int) -> Sums:
-        """What a row with this recorded gradient puts into a tree's sums."""
+    def row_sums(self, gradient: int, weight: int) -> Sums:
+        """The sums of a single row with this recorded gradient."""
         weighted_gradient = gradient * weight
         if self.kind == "squared":
             hessian = 2**18
-            if self.weighted:  # four bits less, so that sums of them fit into 64
+            if self.weighted:  # four bits fewer, so that the sums fit into 64 bits
                 weighted_gradient = (weighted_gradient + 8) >> 4
         else:
             size = abs(gradient)
@@ -88,9 +88,9 @@ class Loss:
         return Sums(weighted_gradient, hessian * weight, int(weight != 0))
 
     def leaf_value(self, sums: Sums, learning_rate: float, l2: float) -> float:
-        """A Newton step, capped and shrunk; a function of the sums alone.
+        """A capped Newton step times the learning rate; a function of the sums alone.
 
-        `l2` is in units of the weight scale, as sums are.
+        `l2` is in units of the weight scale, like the sums.
         """
         g = float(sums.g) * self.gradient_unit
         h = float(sums.h) * self.hessian_unit + l2
@@ -100,13 +100,13 @@ class Loss:
         return on_leaf_grid(step * (learning_rate * factor))
 
     def weight_on_grid(self, weight: float) -> int:
-        """What is stored of a row's weight: at least one unit, unless it is 0."""
+        """The stored weight of a row: at least one unit, unless the weight is 0."""
         if weight == 0:
             return 0
         return max(1, round(weight / self.weight_scale / self.weight_unit))
 
     def base_scores(self, targets: Sequence[int], weights: Sequence[int]) -> list[float]:
-        """Scores before the first tree."""
+        """The scores before the first tree."""
         if self.kind == "squared":
             total = sum(t * w for t, w in zip(targets, weights, strict=True))
             return [on_leaf_grid(float(total) / float(sum(weights)) * 2.0**-24)]
@@ -124,6 +124,6 @@ def _clamp(value: int, limit: int) -> int:
 
 
 def on_leaf_grid(value: float) -> float:
-    """The nearest multiple of 2^-32: sums of such numbers are exact."""
+    """The nearest multiple of 2^-32, so that sums of leaf values are exact."""
     value = max(-LARGEST_LEAF_VALUE, min(LARGEST_LEAF_VALUE, value))
     return round(value / LEAF_GRID) * LEAF_GRID

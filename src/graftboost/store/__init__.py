@@ -1,17 +1,17 @@
-"""A model that lives on disk: every change is durable when the call returns.
+"""Durable models: a model in a directory, whose changes are on the disk when a call returns.
 
-A store is a directory::
+The files of a store are::
 
     lock                   held by the writer; marked while a change is being written
-    model-000003.graft     the model as it was some changes ago
+    model-000003.graft     the model as of an earlier change
     journal-000003.graft   the changes since then
-    receipts.jsonl         a line for every change, chained by hash
+    receipts.jsonl         one line per change, chained by hash
 """
 
 from graftboost.store.digest import digest
+from graftboost.store.errors import OutcomeUnknownError, StoreError
 from graftboost.store.lock import StoreLockedError
 from graftboost.store.receipts import Receipt
-from graftboost.store.state import OutcomeUnknownError, StoreError
 from graftboost.store.store import Store
 
 __all__ = ["OutcomeUnknownError", "Receipt", "Store", "StoreError", "StoreLockedError", "digest"]

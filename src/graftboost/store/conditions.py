@@ -1,4 +1,4 @@
-"""Rows by what is true of their attributes: ``customer == 17 and region in ("north", "west")``."""
+"""Conditions on attributes: ``customer == 17 and region in ("north", "west")``."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.GtE: operator.ge,
 }
 HOW = (
-    "Compare columns with numbers or text by ==, !=, <, <=, >, >= or in, and join comparisons by "
-    "and, or, not and parentheses."
+    "Compare columns with numbers or text by ==, !=, <, <=, >, >= or in, and combine comparisons "
+    "with and, or, not and parentheses."
 )
 
 
 def where(condition: str, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Return which rows a condition holds for.
+    """Return for which rows a condition is true.
 
-    Nothing is run: the condition is read by Python's grammar, and only comparisons of columns with
-    numbers and text are understood. Where a value is missing neither a comparison nor its opposite
-    holds, as in SQL.
+    The condition is parsed with Python's grammar but not executed; only comparisons of columns with
+    numbers and text are supported. As in SQL, neither a comparison with a missing value nor its
+    negation is true.
 
     Parameters
     ----------
     condition : str
-        What is to hold.
+        The condition.
     columns : mapping of str to ndarray
-        Columns, by name. A name that is no Python name is written in backticks.
+        The columns by name. A name that is not a Python identifier is written in backticks.
 
     Returns
     -------
     ndarray of bool
-        One for each row.
+        One value per row.
 
     Raises
     ------
     ValueError
-        If it cannot be understood, or names no such column.
+        If the condition is not supported, or names an unknown column.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def where(condition: str, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.boo
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
-        raise ValueError(f"The condition {condition!r} cannot be read. {HOW}") from error
+        raise ValueError(f"The condition {condition!r} is not valid. {HOW}") from error
     n_rows = len(next(iter(columns.values()))) if columns else 0
     return _Reader(condition, columns, names, n_rows).truth(tree).holds
 
@@ -79,7 +79,7 @@ def _without_backticks(
 
 @dataclass(frozen=True)
 class _Truth:
-    """For which rows something holds and for which not; neither where a value is missing."""
+    """For which rows a condition is true and for which false; neither for missing values."""
 
     holds: NDArray[np.bool_]
     fails: NDArray[np.bool_]
@@ -130,7 +130,7 @@ class _Reader:
         if self.is_text(left) != self.is_text(right):
             raise ValueError(
                 f"The condition {self.condition!r} compares text with numbers: "
-                f"{ast.unparse(one)} and {ast.unparse(other)}. Text is written in quotes, numbers "
+                f"{ast.unparse(one)} and {ast.unparse(other)}. Write text in quotes and numbers "
                 "without."
             )
         return self.compared(left, right, COMPARISONS[type(op)])
@@ -143,7 +143,7 @@ class _Reader:
         return _Truth(holds, known & ~holds)
 
     def spread(self, value: Any) -> NDArray[Any]:
-        """Return a value for each row."""
+        """Return one value per row."""
         if isinstance(value, np.ndarray):
             return value
         kind = object if isinstance(value, str) else None
@@ -161,9 +161,9 @@ class _Reader:
                 column = self.names.get(name, name)
                 if column not in self.columns:
                     raise ValueError(
-                        f"The condition {self.condition!r} names {column!r}, which is no "
-                        f"column that is kept. There are: {', '.join(self.columns) or 'none'}. "
-                        "Text is written in quotes."
+                        f"The condition {self.condition!r} names {column!r}, which is not an "
+                        f"attribute. The attributes are: {', '.join(self.columns) or 'none'}. "
+                        "Write text in quotes."
                     )
                 return self.columns[column]
             case ast.Constant(value=bool() | int() | float() | str() as value):
@@ -183,6 +183,6 @@ class _Reader:
 
     def unclear(self, node: ast.AST) -> ValueError:
         return ValueError(
-            f"The condition {self.condition!r} holds {ast.unparse(node)!r}, which is not "
-            f"understood. {HOW}"
+            f"The condition {self.condition!r} contains {ast.unparse(node)!r}, which is not "
+            f"supported. {HOW}"
         )

@@ -1,4 +1,4 @@
-"""A fingerprint of a model: two models have the same one only if they are the same."""
+"""The digest of a model: equal digests mean equal models."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from graftboost._engine import Forest
 
-# How a model was validated when it was fitted is its history, and how codes are stored follows from
-# the rows that it was fitted to: no part of what it is now.
+# These arrays depend on the history of a model (validation) or on the rows it was fitted on
+# (storage of codes) and are not part of its current state.
 LEFT_OUT = (
     "validation_losses",
     "bin_common_codes",
@@ -24,17 +24,16 @@ LEFT_OUT = (
 
 
 def digest(forest: Forest) -> str:
-    """Return the fingerprint of a model: of its bins and trees, and of which rows it holds.
+    """Return a fingerprint of the bins, the trees and the row ids of a model.
 
-    Sums, gradients and leaves of the rows follow from these by what always holds, which
-    `check_state` checks, so they are not read: this is quick however much there is. The order of
-    the rows does not matter, so a model that is refitted has the digest of one that was fitted to
-    the same rows.
+    The sums, gradients and leaves of rows are determined by these, as `check_state` verifies, so
+    they are not read and the digest is fast to compute. It does not depend on the order of rows: a
+    refitted model has the digest of a model fitted with the same bins on the same rows.
 
     Parameters
     ----------
     forest : Forest
-        The engine's model.
+        The engine's forest.
 
     Returns
     -------
@@ -55,7 +54,7 @@ def digest(forest: Forest) -> str:
 
 
 def _of_set(ids: NDArray[np.int64]) -> bytes:
-    """Return a fingerprint of numbers, in whatever order: sums of two hashes of each."""
+    """Return a fingerprint of a set of numbers: the sums of two hashes of each number."""
     values = ids.astype(np.uint64)
     sums = [len(ids), *(int(_mixed(values ^ np.uint64(key)).sum()) for key in KEYS)]
     return b"".join(number.to_bytes(8, "little") for number in sums)

@@ -1,8 +1,9 @@
-"""Changes, one after the other, in a file that only grows.
+"""The journal: an append-only file of the changes since the model was written.
 
-Each is a container of its own (see `graftboost.container`), so each has its length and checksums. A
-crash can leave a part of the last one behind; whoever writes next cuts it off. Whether what is not
-whole was such a part, or a change that was made, only the receipts tell (see `receipt_log`).
+Each change is stored in the format of `graftboost.persistence.file_format` and has its own length
+and checksums. A crash can leave an incomplete change at the end, which the next writer removes. The
+receipts tell whether an incomplete record is such a remainder or a damaged change (see
+`receipt_log`).
 """
 
 from __future__ import annotations
@@ -12,22 +13,23 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from graftboost import container, disk
-from graftboost.container import Arrays, Container, InvalidFileError, NewerFileError
+from graftboost.persistence import atomic_file, file_format
+from graftboost.persistence.file_format import Container, InvalidFileError, NewerFileError
+from graftboost.persistence.pieces import Arrays
 
 
 class Journal:
-    """The changes since a model was written.
+    """The changes since the model was written.
 
     Parameters
     ----------
     path : Path
-        The file; it need not be there.
+        The file; it may be missing.
 
     Attributes
     ----------
     size : int
-        Bytes of all changes that are known.
+        The number of bytes of all known changes.
     flaw : str
         Why the file could not be read further.
     """
@@ -38,18 +40,18 @@ class Journal:
         self.flaw = ""
 
     def read(self) -> Iterator[Container]:
-        """Yield the changes that are whole, from the beginning to the first that is not."""
-        self.size, self.flaw = 0, f"{self.path} ends before it. Take it from a backup."
+        """Yield the changes from the beginning up to the first incomplete or damaged one."""
+        self.size, self.flaw = 0, f"{self.path} ends before it. Restore the store from a backup."
         try:
-            number = container.open_regular(self.path)
+            number = file_format.open_regular(self.path)
         except FileNotFoundError:
-            self.flaw = f"{self.path} is missing. Take it from a backup."
+            self.flaw = f"{self.path} is missing. Restore the store from a backup."
             return
         try:
             end = os.fstat(number).st_size
             while self.size < end:
                 try:
-                    found = container.load_at(number, self.size, end, str(self.path))
+                    found = file_format.load_at(number, self.size, end, str(self.path))
                     found.verify()
                 except NewerFileError:
                     raise
@@ -62,14 +64,14 @@ class Journal:
             os.close(number)
 
     def append(
-        self, header: Mapping[str, Any], arrays: Arrays, permissions: disk.Permissions
+        self, header: Mapping[str, Any], arrays: Arrays, permissions: atomic_file.Permissions
     ) -> None:
-        """Write a change, which is on the disk when this returns; fails as `disk.append` does."""
-        with container.in_memory(header, arrays) as data:
-            disk.append(self.path, data, self.size, permissions)
+        """Append a change and flush it to the disk; raises what `atomic_file.append` raises."""
+        with file_format.in_memory(header, arrays) as data:
+            atomic_file.append(self.path, data, self.size, permissions)
             self.size += len(data)
 
     def take_back(self, size: int) -> None:
-        """Cut off what was written since the journal ended there; fails as `disk.cut` does."""
-        disk.cut(self.path, size)
+        """Truncate the journal to an earlier size; raises what `atomic_file.cut` raises."""
+        atomic_file.cut(self.path, size)
         self.size = size

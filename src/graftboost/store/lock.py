@@ -1,4 +1,4 @@
-"""One writer at a time, and a mark for the next one if what it wrote may not be on the disk."""
+"""The lock of a store: one writer at a time, and a mark for interrupted writes."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from graftboost import disk
-from graftboost.container import open_regular
-from graftboost.printable import printable
+from graftboost.persistence import atomic_file
+from graftboost.persistence.file_format import open_regular
+from graftboost.store.printable import printable
 
-# What the file begins with, and the writer's name follows. The mark need not survive a power cut,
-# after which the files are what the disk holds; so it is never flushed, and costs next to nothing.
+# The file begins with one of these, followed by the writer's process id. The mark need not survive
+# a power cut, after which the files are what the disk holds, so it is never flushed.
 SETTLED, WRITING = b"settled\n", b"writing\n"
-MOST_BYTES = 100  # of the writer's name that are read
+MOST_BYTES = 100  # read at most this much of the writer's name
 
 
 class StoreLockedError(RuntimeError):
-    """Somebody else writes to the store."""
+    """Another process has the store open for writing."""
 
 
 class Lock:
-    """What a writer holds. The system lets go of it when its process ends, however it does.
+    """The lock that a writer holds. The system releases it when the process ends.
 
     Parameters
     ----------
     path : Path
-        The file that stands for the lock. It stays there, and says whose the lock is or was.
+        The lock file. It is never removed, and names the current or last writer.
 
     Attributes
     ----------
     is_unsettled : bool
-        Whether this writer or the one before has stopped in the middle of writing, or was told by
-        the disk that it failed. Then what the files seem to hold may not be on the disk.
+        Whether this writer or the previous one was interrupted while writing, or the disk reported
+        a failure. The content of the files may then not be on the disk.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,8 +48,8 @@ class Lock:
             if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise
             raise PermissionError(
-                f"{path.parent} may not be written to ({error.strerror}). Open the store with "
-                "read_only=True, or have its permissions changed."
+                f"{path.parent} is not writable ({error.strerror}). Open the store with "
+                "read_only=True, or change its permissions."
             ) from error
         try:
             fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -59,36 +59,36 @@ class Lock:
             os.close(self._number)
             self._number = -1
             raise StoreLockedError(
-                f"{path.parent} is being written to by {holder or 'another process'}. Wait until "
-                "it is done, or open the store with read_only=True."
+                f"{path.parent} is locked by {holder or 'another process'}. Wait until it has "
+                "finished, or open the store with read_only=True."
             ) from None
         found = os.pread(self._number, len(SETTLED), 0)
         self.is_unsettled = bool(found) and found != SETTLED
-        with contextlib.suppress(OSError):  # a full disk is no reason not to read
+        with contextlib.suppress(OSError):  # the store is usable on a full disk
             if not found:
-                disk.write(self._number, SETTLED, 0)
+                atomic_file.write(self._number, SETTLED, 0)
             name = f"process {os.getpid()}\n".encode()
-            disk.write(self._number, name, len(SETTLED))
+            atomic_file.write(self._number, name, len(SETTLED))
             os.ftruncate(self._number, len(SETTLED) + len(name))
 
     @property
     def is_ours(self) -> bool:
-        """Whether this process holds the lock; a child that was forked does not."""
+        """Whether this process holds the lock; a forked child does not."""
         return self._number >= 0 and os.getpid() == self._owner
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """Mark the store as unsettled until the block ends; raises OSError if that fails.
 
-        The mark stays if the block raises `disk.UncertainError`, or the process ends in it. After
-        any other error the block has undone what it wrote.
+        The mark stays if the block raises `atomic_file.UncertainError` or the process ends within
+        it. After any other error the block must have undone its writes.
         """
         if not self.is_unsettled:
-            disk.write(self._number, WRITING, 0)
+            atomic_file.write(self._number, WRITING, 0)
             self.is_unsettled = True
         try:
             yield
-        except disk.UncertainError:
+        except atomic_file.UncertainError:
             raise
         except BaseException:
             self.settle()
@@ -96,14 +96,14 @@ class Lock:
         self.settle()
 
     def settle(self) -> None:
-        """Say that all that was written is on the disk."""
-        # A mark that stays makes the next writer copy files, for nothing.
+        """Record that everything written is on the disk."""
+        # If this fails, the next writer only copies files unnecessarily.
         with contextlib.suppress(OSError):
-            disk.write(self._number, SETTLED, 0)
+            atomic_file.write(self._number, SETTLED, 0)
             self.is_unsettled = False
 
     def release(self) -> None:
-        """Let go of it."""
+        """Release the lock."""
         if self._number >= 0:
             if self.is_ours:
                 fcntl.flock(self._number, fcntl.LOCK_UN)

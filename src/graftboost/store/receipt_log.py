@@ -1,18 +1,18 @@
-"""The file of receipts, a line for each change: what proves that a change was made.
+"""The receipt log: a file with one line per change, which proves that the change was made.
 
-A change is first written to the journal, then its receipt to this file, and only then does the call
-return. So whoever opens the store can tell two things apart that look alike in the journal alone:
+A change is written to the journal first, then its receipt is written to this file, and then the
+call returns. This distinguishes two cases that look the same in the journal:
 
-- a change that is not whole in the journal and has no receipt here was under way when the power
-  failed, or the writer was killed. It was not made;
-- a change that has a receipt here, but is not whole in the journal, was made and is lost. That is
-  damage, and is reported.
+- A change that is incomplete in the journal and has no receipt was interrupted by a power cut or a
+  kill. It was not made.
+- A change that is incomplete in the journal but has a receipt was made and is lost. This is damage
+  and is reported.
 
-A change that is whole in the journal and has no receipt here yet was made: its receipt follows when
-the store is next opened for writing.
+A change that is complete in the journal but has no receipt was made. Its receipt is added when the
+store is next opened for writing.
 
-Each line is on the disk before the next one is written. So a power cut can garble the last one
-only, and a garbled line that others follow is damage.
+Each line is flushed to the disk before the next one is written. A power cut can therefore damage
+only the last line; a damaged line before others is reported.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from graftboost import disk
-from graftboost.container import InvalidFileError, open_regular
+from graftboost.persistence import atomic_file
+from graftboost.persistence.file_format import InvalidFileError, open_regular
 from graftboost.store.receipts import Receipt
 
 NAME = "receipts.jsonl"
@@ -32,19 +32,19 @@ NAME = "receipts.jsonl"
 class ReceiptLog:
     """The receipts of a store, from the first to the last.
 
-    It is read line by line, so the memory it takes does not grow with the number of changes.
+    The file is read line by line, so memory use does not grow with the number of changes.
 
     Parameters
     ----------
     path : Path
         The file.
     begin, size : int
-        Where the last receipt that is known begins and ends.
+        The offsets of the last known receipt.
 
     Attributes
     ----------
     begin, size : int
-        The same, as of now.
+        The current offsets.
     """
 
     def __init__(self, path: Path, begin: int, size: int) -> None:
@@ -52,66 +52,66 @@ class ReceiptLog:
         self.begin, self.size = begin, size
 
     def end(self) -> int:
-        """Return where the file ends now; raises InvalidFileError if it lacks what is known."""
+        """Return the current size; raises InvalidFileError if a known receipt is missing."""
         with self._opened() as file:
             end = os.fstat(file.fileno()).st_size
             file.seek(self.size - 1)
             if end < self.size or file.read(1) != b"\n":
-                raise self.damaged("it does not have the receipt that the model names")
+                raise self.damaged("it lacks the receipt that the model names")
             return end
 
     def read_on(self, number: int, previous: str, end: int) -> Iterator[Receipt]:
-        """Yield the receipts after the last known one, each of which is known from then on.
+        """Yield the receipts after the last known one; each then becomes the last known one.
 
         Parameters
         ----------
         number, previous : int, str
             Number and hash of the last known receipt.
         end : int
-            Where the file ends. It may have grown since.
+            The size of the file. It may have grown since.
 
         Yields
         ------
         Receipt
-            The next one. What a crash may have left of a last one is not among them.
+            The next receipt. An incomplete last line is ignored.
 
         Raises
         ------
         InvalidFileError
-            If one is damaged or missing that is not the last.
+            If a receipt other than the last is damaged or missing.
         """
         torn = False
         for begin, line in self._lines(self.size, end):
             try:
                 receipt = Receipt.from_line(line)
                 if receipt.hash != receipt.computed_hash():
-                    raise ValueError("its hash is wrong")
+                    raise ValueError("its hash does not match")
             except ValueError:
                 torn = True
                 continue
             number += 1
             if torn or receipt.number != number or receipt.previous != previous:
-                raise self.damaged(f"receipt {number} is missing, or was changed")
+                raise self.damaged(f"receipt {number} is missing or was modified")
             previous = receipt.hash
             self.begin, self.size = begin, begin + len(line)
             yield receipt
 
     def read(self) -> Iterator[Receipt]:
-        """Yield all receipts that are known.
+        """Yield all known receipts.
 
         Raises
         ------
         InvalidFileError
-            If the file is missing or a line of it is no receipt.
+            If the file is missing or a line is not a receipt.
         """
         number = 0
         for number, (_, line) in enumerate(self._lines(0, self.size), start=1):
             yield self._receipt(line, number)
         if number == 0:
-            raise self.damaged("it has no receipt")
+            raise self.damaged("it has no receipts")
 
     def last(self) -> Receipt:
-        """Return the last receipt that is known."""
+        """Return the last known receipt."""
         with self._opened() as file:
             file.seek(self.begin)
             return self._receipt(file.read(self.size - self.begin))
@@ -121,21 +121,21 @@ class ReceiptLog:
             return Receipt.from_line(line)
         except ValueError as error:
             where = f"its last line, at byte {self.begin}," if number is None else f"line {number}"
-            raise self.damaged(f"{where} is no receipt: {error}") from error
+            raise self.damaged(f"{where} is not a receipt: {error}") from error
 
     def append(self, receipt: Receipt) -> None:
-        """Write a receipt, which is on the disk when this returns; fails as `disk.append` does."""
+        """Append a receipt and flush it to the disk; raises what `atomic_file.append` raises."""
         line = receipt.to_line()
-        disk.append(self.path, line, self.size)
+        atomic_file.append(self.path, line, self.size)
         self.begin, self.size = self.size, self.size + len(line)
 
     def take_back(self, begin: int, size: int) -> None:
-        """Cut off what was written since the log ended there; fails as `disk.cut` does."""
-        disk.cut(self.path, size)
+        """Truncate the log to an earlier size; raises what `atomic_file.cut` raises."""
+        atomic_file.cut(self.path, size)
         self.begin, self.size = begin, size
 
     def _lines(self, begin: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines between two places, and where each begins."""
+        """Yield the lines between two offsets, and the offset of each."""
         with self._opened() as file:
             file.seek(begin)
             while begin < end and (line := file.readline(end - begin)):
@@ -147,12 +147,12 @@ class ReceiptLog:
             return os.fdopen(open_regular(self.path), "rb")
         except FileNotFoundError:
             raise InvalidFileError(
-                f"{self.path} is missing: the receipts of all changes are lost. Take it from a "
+                f"{self.path} is missing: the receipts of all changes are lost. Restore it from a "
                 "backup."
             ) from None
 
     def damaged(self, what: str) -> InvalidFileError:
-        """An error that says what is wrong with the file."""
+        """Return an error that states what is wrong with the file."""
         return InvalidFileError(
-            f"{self.path} is damaged, or was changed: {what}. Take the store from a backup."
+            f"{self.path} is damaged or was modified: {what}. Restore the store from a backup."
         )

@@ -1,4 +1,4 @@
-"""What stays of every change: which rows came and went, when, and what that did to the model."""
+"""Receipts: which rows a change added and removed, when, and what it did to the model."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import json
 import re
+import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -13,20 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost.printable import printable
+from graftboost.store.printable import printable
 
-FIRST = "0" * 64  # before the first receipt
+FIRST = "0" * 64  # the hash before the first receipt
 
-Range = list[int]  # first id, and the one after the last
+Range = list[int]  # the first id, and the id after the last
 
 EDGES = {
-    "given": "given, so no row left a trace in them",
-    "fitted without": "fitted before these rows came",
-    "fitted with": "fitted while rows of these were held, and still as they were fitted",
+    "supplied": "supplied, so they depend on no row",
+    "computed before": "computed before these rows were added",
+    "computed with": "computed with these rows and unchanged",
 }
 REFITTED = {
-    True: "yes: with these bins, the trees are those of a model that never saw these rows",
-    False: "no: a refit makes the trees those of a model that never saw these rows",
+    True: "yes; the trees are those of a model trained without these rows, with the same bins",
+    False: "no; some splits these rows influenced may remain until a refit",
 }
 ACTIONS = ("create", "update", "refit", "refresh")
 STRATEGIES = ("in-place", "refit")
@@ -36,33 +37,33 @@ LEAST_ID, LARGEST_ID = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True)
 class Receipt:
-    """A receipt for one change.
+    """The receipt of one change.
 
     Attributes
     ----------
     number : int
-        Changes are counted from 0, which is when the store was made.
+        The number of the change; 0 is the creation of the store.
     request : str
-        What the caller calls it; unique unless the caller made it otherwise.
+        The id of the request; unique unless the caller has reused it.
     time : str
-        When, in UTC.
+        The time in UTC.
     action : {"create", "update", "refit", "refresh"}
-        What was asked for.
+        What was requested.
     removed, added : list of [first, end]
-        Ids of the rows, in ranges of which the end is not part.
+        Ids of the rows, as half-open ranges.
     before, after : str
-        Digests of the model.
+        Digests of the model before and after the change.
     strategy : {"in-place", "refit"}
-        Whether the trees were changed where needed, or all refitted.
-    nodes_retrained, rows_retrained : int
-        How much was.
-    edges : {"given", "fitted without", "fitted with", ""}
-        Whether the bin edges were given, or fitted when the removed rows were not yet there, or
-        fitted while one of them was held. Empty if no row was removed.
+        Whether only the affected nodes were regrown, or all trees were refitted.
+    nodes_regrown, rows_regrown : int
+        The number of nodes regrown, and the sum of their row counts.
+    edges : {"supplied", "computed before", "computed with", ""}
+        Whether the bin edges were supplied, computed before the removed rows were added, or
+        computed with at least one of them. Empty if no row was removed.
     previous : str
-        The hash of the receipt before.
+        The hash of the previous receipt.
     hash : str
-        Of this receipt and, through `previous`, of all before.
+        The hash of this receipt and, through `previous`, of all earlier ones.
     """
 
     number: int
@@ -74,18 +75,18 @@ class Receipt:
     before: str
     after: str
     strategy: str
-    nodes_retrained: int
-    rows_retrained: int
+    nodes_regrown: int
+    rows_regrown: int
     edges: str
     previous: str
     hash: str = ""
 
     def sealed(self) -> Receipt:
-        """Return it with its hash."""
+        """Return the receipt with its hash."""
         return Receipt(**{**asdict(self), "hash": self.computed_hash()})
 
     def computed_hash(self) -> str:
-        """Return the hash that it should have."""
+        """Return the hash of the content."""
         content = {name: value for name, value in self._content().items() if name != "hash"}
         return hashlib.sha256(_as_json(content)).hexdigest()
 
@@ -94,30 +95,30 @@ class Receipt:
 
     @property
     def n_removed(self) -> int:
-        """How many rows went."""
+        """The number of rows removed."""
         return sum(end - first for first, end in self.removed)
 
     @property
     def n_added(self) -> int:
-        """How many rows came."""
+        """The number of rows added."""
         return sum(end - first for first, end in self.added)
 
     def removes(self, row_id: int) -> bool:
-        """Tell whether the row with this id was removed by it."""
+        """Tell whether this change removed the row with this id."""
         return any(first <= row_id < end for first, end in self.removed)
 
     def in_words(self, refitted_since: bool | None = None) -> str:
-        """Return it for people to read; characters that a terminal obeys are escaped.
+        """Return a description for people, with control characters escaped.
 
         Parameters
         ----------
         refitted_since : bool, default=None
-            What `Store.refitted_since` says of it; left out if not given.
+            The result of `Store.refitted_since` for this receipt. Default: omitted.
 
         Returns
         -------
         str
-            Some lines.
+            Several lines.
         """
         facts = {"action": self.action}
         for name, ranges in (("removed", self.removed), ("added", self.added)):
@@ -126,7 +127,7 @@ class Receipt:
         facts["model before"] = self.before or "none"
         facts["model after"] = self.after
         if self.action == "update":
-            facts["done"] = f"{self.strategy}, {self.nodes_retrained:,} nodes retrained"
+            facts["done"] = f"{self.strategy}, {self.nodes_regrown:,} nodes regrown"
         if self.removed:
             if refitted_since is not None:
                 facts["refitted since"] = REFITTED[refitted_since]
@@ -139,32 +140,32 @@ class Receipt:
     __str__ = in_words
 
     def to_line(self) -> bytes:
-        """Return it as a line of JSON."""
+        """Return the receipt as a line of JSON."""
         return _as_json(self._content()) + b"\n"
 
     @classmethod
     def from_line(cls, line: bytes) -> Receipt:
-        """Return the receipt that a line holds; raises ValueError if it is damaged or none."""
+        """Return the receipt of a line; raises ValueError if it is not valid."""
         if not line.endswith(b"\n"):
-            raise ValueError("the line is not complete")
+            raise ValueError("the line is incomplete")
         try:
             content = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise ValueError("the line is not JSON, or nested too deeply") from error
+            raise ValueError("the line is not valid JSON, or is nested too deeply") from error
         return cls.from_json(content)
 
     @classmethod
     def from_json(cls, content: Any) -> Receipt:
-        """Return the receipt that was written; raises ValueError if it is none."""
+        """Return the receipt for decoded JSON; raises ValueError if it is not valid."""
         names = {field.name for field in fields(cls)}
         if not isinstance(content, dict) or set(content) != names:
-            raise ValueError("it does not have what a receipt has")
+            raise ValueError("it does not have the fields of a receipt")
         receipt = cls(**content)
-        for name, is_sound in _CHECKS.items():
-            if not is_sound(content[name]):
-                raise ValueError(f"its {name!r} is not what a receipt can have")
+        for name, is_valid in _CHECKS.items():
+            if not is_valid(content[name]):
+                raise ValueError(f"its {name!r} is not valid")
         if bool(receipt.removed) != bool(receipt.edges):
-            raise ValueError("its 'edges' do not go with its 'removed'")
+            raise ValueError("its 'edges' and 'removed' are inconsistent")
         return receipt
 
 
@@ -185,7 +186,7 @@ def _is_time(value: Any) -> bool:
 
 
 def _are_ranges(value: Any) -> bool:
-    """Tell whether these are ranges of ids that ascend without touching."""
+    """Tell whether these are ascending ranges of ids with gaps between them."""
     if not isinstance(value, list):
         return False
     last = LEAST_ID - 1
@@ -209,8 +210,8 @@ _CHECKS = {
     "before": lambda value: value == "" or _is_hash(value),
     "after": _is_hash,
     "strategy": lambda value: value in STRATEGIES,
-    "nodes_retrained": _is_count,
-    "rows_retrained": _is_count,
+    "nodes_regrown": _is_count,
+    "rows_regrown": _is_count,
     "edges": lambda value: value == "" or (isinstance(value, str) and value in EDGES),
     "previous": _is_hash,
     "hash": _is_hash,
@@ -229,21 +230,21 @@ def _as_json(content: Any) -> bytes:
 
 
 def find_break(receipts: Iterable[Receipt]) -> str | None:
-    """Return what is wrong with a chain of receipts from the first on, or None."""
+    """Return what is wrong with the chain of all receipts, or None."""
     previous = FIRST
     for expected, receipt in enumerate(receipts):
         if receipt.number != expected:
             return f"receipt {expected} is missing"
         if receipt.previous != previous:
-            return f"receipt {expected} does not follow from the one before"
+            return f"receipt {expected} does not contain the hash of the previous one"
         if receipt.hash != receipt.computed_hash():
-            return f"receipt {expected} was changed"
+            return f"receipt {expected} was modified"
         previous = receipt.hash
     return None
 
 
 def as_ranges(ids: NDArray[np.int64]) -> list[Range]:
-    """Write ids as ranges.
+    """Return ids as ranges.
 
     Examples
     --------
@@ -256,3 +257,18 @@ def as_ranges(ids: NDArray[np.int64]) -> list[Range]:
     breaks = np.flatnonzero(np.diff(ordered) != 1) + 1
     parts: Sequence[NDArray[np.int64]] = np.split(ordered, breaks)
     return [[int(part[0]), int(part[-1]) + 1] for part in parts]
+
+
+def request_id(request: Any) -> str:
+    """Return the caller's id for a request, or a new one if it is None or empty."""
+    if request is not None and not isinstance(request, str):
+        raise TypeError(
+            f"request is of type {type(request).__name__}, but a request id is text. Pass a str, "
+            "or leave it out to get a new id."
+        )
+    return request or uuid.uuid4().hex
+
+
+def now() -> str:
+    """Return the time in UTC, as receipts record it."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")

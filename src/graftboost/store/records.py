@@ -1,4 +1,4 @@
-"""A change as it is written to the journal, and back."""
+"""Records: changes as they are written to the journal."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost.changes import AddedRows, Change, Rule
-from graftboost.container import Container, Pieces
-from graftboost.plain import decode, encode
-from graftboost.sparse import AnyTable, csr, is_sparse
+from graftboost.estimators.update_request import AddedRows, Rule, UpdateRequest
+from graftboost.input.sparse import AnyTable, csr, is_sparse
+from graftboost.persistence.file_format import Container
+from graftboost.persistence.json_values import decode, encode
+from graftboost.persistence.pieces import Pieces
 from graftboost.store.receipts import Receipt
 
 KIND = "change"
 HEADER = {"kind", "receipt", "parameters", "seconds"}
 HEADER_OF_ROWS = {"rule", "classes", "relabel", "attributes", "n_features"}
 
-# The arrays of a change, and the types that each may have.
+# The arrays of a change, and the types they may have.
 Types = dict[str, tuple[str, ...]]
 REMOVED: Types = {"removed": ("int64",)}
 ADDED: Types = {
@@ -39,26 +40,25 @@ class Record:
     Attributes
     ----------
     receipt : Receipt
-        What it did; its action says what it was.
+        The receipt of the change, with its action.
     parameters : mapping of str to object
-        The parameters that updates read (`graftboost.changes.UPDATE_PARAMETERS`), as
-        they were then.
-    change : Change or None
-        The rows that came and went, if it was an update.
+        The values of `UPDATE_PARAMETERS`, which updates read, at the time of the change.
+    change : UpdateRequest or None
+        The rows added and removed, for an update.
     attributes : mapping of str to ndarray
-        What is kept beside the rows that came.
+        The attributes of the added rows.
     seconds : float
-        How long it took, which is how long it takes to do it again.
+        How long the change took, which is about how long a replay takes.
     """
 
     receipt: Receipt
     parameters: Mapping[str, Any]
-    change: Change | None = None
+    change: UpdateRequest | None = None
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     seconds: float = 0.0
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Pieces]]:
-        """Return header and arrays of its container."""
+        """Return the header and the arrays of the record."""
         header: dict[str, Any] = {
             "kind": KIND,
             "receipt": asdict(self.receipt),
@@ -91,52 +91,52 @@ class Record:
 
     @classmethod
     def restore(cls, found: Container) -> Record:
-        """Return the record that a container holds.
+        """Return the record of a container.
 
-        It has the form of one: every array its type and length, and a sparse table cells that are
-        there. Whether it can be made to a model is for `graftboost.store.soundness` to say.
+        Its form is checked: the type and length of every array, and the cells of a sparse table.
+        `graftboost.store.record_checks` checks whether it can be applied to a model.
 
         Raises
         ------
         InvalidFileError
-            If it holds none.
+            If the container is not a valid record.
         """
         try:
             return cls._restore(found.header, found.arrays)
         except RecursionError as error:
             raise found.invalid("a change in it is nested too deeply") from error
         except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
-            # What a value is stays out of the message: it may be somebody's.
-            what = str(error) if type(error) is FormError else "its header has a wrong value"
+            # The message does not quote values, which may be personal data.
+            what = str(error) if type(error) is FormError else "its header has an invalid value"
             raise found.invalid(f"a change in it cannot be read ({what})") from error
 
     @classmethod
     def _restore(cls, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Record:
         if header.get("kind") != KIND:
-            raise FormError("it is of another kind")
+            raise FormError("it is not a change")
         try:
             receipt = Receipt.from_json(header["receipt"])
         except ValueError as error:
-            raise FormError(f"its receipt is none: {error}") from error
+            raise FormError(f"its receipt is not valid: {error}") from error
         if receipt.hash != receipt.computed_hash():
-            raise FormError("its receipt was changed")
+            raise FormError("its receipt was modified")
         seconds = header["seconds"]
         if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
             raise FormError("its time is not a number of seconds")
         parameters = {name: decode(value) for name, value in header["parameters"].items()}
         updates = receipt.action == "update"
         if set(header) != (HEADER | HEADER_OF_ROWS if updates else HEADER):
-            raise FormError("its header does not have what such a change has")
+            raise FormError("its header does not have the fields of such a change")
         if not updates:
             if arrays:
-                raise FormError("it has rows, but is no update")
+                raise FormError("it has rows but is not an update")
             return cls(receipt, parameters, seconds=seconds)
         classes, relabel = decode(header["classes"]), header["relabel"]
         if classes is not None and not (isinstance(classes, np.ndarray) and classes.ndim == 1):
-            raise FormError("its classes are no list")
+            raise FormError("its classes are not a list")
         if not isinstance(relabel, list) or not all(type(code) is int for code in relabel):
             raise FormError("relabel is not a list of class codes")
-        change = Change(
+        change = UpdateRequest(
             _rule(decode(header["rule"])),
             arrays["removed"],
             _added_rows(header["n_features"], arrays),
@@ -148,12 +148,12 @@ class Record:
 
 
 class FormError(ValueError):
-    """What has the checksums of a change does not have its form."""
+    """A record has valid checksums but not the form of a change."""
 
 
 def _rule(content: Any) -> Rule:
-    if not isinstance(content, dict) or set(content) != {"name", "tolerance", "places"}:
-        raise FormError("its rule is none")
+    if not isinstance(content, dict) or set(content) != {"name", "tolerance", "top_candidates"}:
+        raise FormError("its rule is not valid")
     return Rule(**content)
 
 
@@ -177,13 +177,13 @@ def _added_rows(n_features: Any, arrays: Mapping[str, NDArray[Any]]) -> AddedRow
         raise FormError("it does not have the arrays of an update")
     for name, dtypes in expected.items():
         if arrays[name].dtype not in dtypes:
-            raise FormError(f"{name} has numbers of the type {arrays[name].dtype}")
+            raise FormError(f"{name} has the wrong type {arrays[name].dtype}")
     if "added_ids" not in arrays:
         if n_features is not None:
-            raise FormError("it has features, but no rows to add")
+            raise FormError("it has features but no rows to add")
         return None
     if type(n_features) is not int or n_features < 1:
-        raise FormError("n_features is not a number of features")
+        raise FormError("n_features is not a positive integer")
     ids, y, weight = arrays["added_ids"], arrays["added_y"], arrays.get("added_weight")
     for name, values in (("added_y", y), ("added_weight", weight)):
         if values is not None and len(values) != len(ids):
@@ -199,13 +199,13 @@ def _table(arrays: Mapping[str, NDArray[Any]], n_rows: int, n_features: int) -> 
         return values.reshape(n_rows, n_features)
     begin, columns = arrays["added_begin"], arrays["added_columns"]
     if len(begin) != n_rows + 1 or begin[0] != 0 or (begin[1:] < begin[:-1]).any():
-        raise FormError("added_begin does not say where the cells of each row begin")
+        raise FormError("added_begin does not contain the first cell of each row")
     if not begin[-1] == len(columns) == len(values):
-        raise FormError("added_columns and added_X do not have the cells of added_begin")
+        raise FormError("added_columns and added_X do not match added_begin")
     if len(columns) and not 0 <= columns.min() <= columns.max() < n_features:
-        raise FormError("added_columns names a feature that is not there")
+        raise FormError("added_columns contains a feature that does not exist")
     first = np.zeros(len(columns), dtype=bool)  # of its row
     first[begin[:-1][begin[:-1] < len(columns)]] = True
     if (~first[1:] & (columns[1:] <= columns[:-1])).any():
-        raise FormError("added_columns do not ascend in every row")
+        raise FormError("added_columns does not ascend within every row")
     return csr((values, columns, begin), (n_rows, n_features))

@@ -1,7 +1,8 @@
-"""What a writer does before anything else: have on the disk what the writer before left.
+"""Recovery: before a writer starts, flush what the previous writer has left.
 
-That one may have been killed before its last change was on the disk, or may have been told by the
-disk that it is not. Readers see that change all the same: the system serves them from memory.
+The previous writer may have been killed before its last change was on the disk, or the disk may
+have reported a failure. Readers see that change nevertheless, because the system serves it from
+memory.
 """
 
 from __future__ import annotations
@@ -9,27 +10,27 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from graftboost import disk
-from graftboost.container import open_regular
+from graftboost.persistence import atomic_file
+from graftboost.persistence.file_format import open_regular
 from graftboost.store.lock import Lock
 from graftboost.store.receipt_log import NAME
 from graftboost.store.state import journal_path, newest_generation
 
 
 def secure(path: Path, lock: Lock) -> None:
-    """Have the journal and the receipts of a store reach the disk.
+    """Flush the journal and the receipts of a store to the disk.
 
     Parameters
     ----------
     path : Path
         The store's directory.
     lock : Lock
-        Its lock. It is settled afterwards.
+        Its lock, which is settled afterwards.
 
     Raises
     ------
     OSError
-        If the disk fails. The files hold what they held, and the lock is as unsettled as it was.
+        If the disk fails. The files and the state of the lock are unchanged.
     InvalidFileError
         If one of them is not a regular file.
     """
@@ -38,14 +39,14 @@ def secure(path: Path, lock: Lock) -> None:
     for file in files:
         try:
             number = open_regular(file)
-        except FileNotFoundError:  # of a journal without changes; else reading the store tells
+        except FileNotFoundError:  # no changes yet; other missing files are reported later
             continue
         try:
-            # An fsync does not bring back what an earlier one failed to write, but a copy does.
+            # An fsync does not write again what an earlier one failed to write, but a copy does.
             if lock.is_unsettled:
-                disk.rewrite(file, number)
+                atomic_file.rewrite(file, number)
             else:
-                disk.flush(number)
+                atomic_file.flush(number)
         finally:
             os.close(number)
     if lock.is_unsettled:

@@ -1,4 +1,4 @@
-"""What a store holds at a moment: a file's model, brought up to date by the journal beside it."""
+"""The state of a store: the model of a file with the changes of the journal applied."""
 
 from __future__ import annotations
 
@@ -12,41 +12,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost import container, disk, saving
-from graftboost.changes import Change, Rule
-from graftboost.container import Container, InvalidFileError, Pieces
-from graftboost.memory import stats_bytes
-from graftboost.report import UpdateReport
-from graftboost.row_ids import NO_IDS
-from graftboost.saving import Saved
+from graftboost.estimators.memory import stats_bytes
+from graftboost.estimators.report import UpdateReport
+from graftboost.estimators.threads import thread_count
+from graftboost.estimators.update_request import Rule, UpdateRequest
+from graftboost.input.row_ids import NO_IDS
+from graftboost.persistence import atomic_file, file_format, model_file
+from graftboost.persistence.file_format import Container, InvalidFileError
+from graftboost.persistence.model_file import Saved
+from graftboost.persistence.pieces import Pieces
 from graftboost.store.attributes import ARRAY, Attributes
 from graftboost.store.digest import digest
+from graftboost.store.errors import StoreError
 from graftboost.store.journal import Journal
 from graftboost.store.receipt_log import NAME, ReceiptLog
 from graftboost.store.receipts import HASH, Receipt
+from graftboost.store.record_checks import check_parameters, check_record
 from graftboost.store.records import Record
-from graftboost.store.soundness import check_parameters, check_record
-from graftboost.threads import thread_count
 
 FORMAT = 1
 MODEL = re.compile(r"model-(\d{6,18})\.graft")
 LATER_IDS = "store_later_ids"
 
 
-class StoreError(RuntimeError):
-    """A store is not what it should be, or cannot do what it was asked for."""
-
-
-class OutcomeUnknownError(StoreError):
-    """The disk failed such that nobody can know whether a change was made.
-
-    The store is closed. Opening it again finds out: its history has the change or has not.
-    """
-
-
 @dataclass
 class State:
-    """A model and what is kept beside it.
+    """A model, its attributes, and its receipts.
 
     Attributes
     ----------
@@ -57,11 +48,11 @@ class State:
     saved : Saved
         The model.
     attributes : Attributes
-        The columns beside its rows.
+        The attributes of its rows.
     later : ndarray of int64
-        Ids of the rows held that came after the bins were fitted, ascending.
+        Ids of the rows that were added after the bin edges were computed, ascending.
     notes : dict
-        What else the maker of the store wanted remembered.
+        Further information from the creator of the store.
     number_written, hash_written : int, str
         Number and hash of the last receipt when the model was written.
     digest : str
@@ -69,12 +60,12 @@ class State:
     log : ReceiptLog
         The receipts.
     n_changes : int
-        How many changes since the model was written are in the `journal`.
+        The number of changes in the `journal`.
     last_hash : str
         The hash of the last receipt.
     unlogged : list of Receipt
-        Receipts of changes in the journal that are not in the log: a writer was stopped between
-        the two.
+        Receipts of changes that are in the journal but not in the log, because a writer was
+        interrupted between the two.
     seconds : float
         How long the changes in the journal took.
     """
@@ -101,30 +92,30 @@ class State:
 
     @classmethod
     def read(cls, path: Path, generation: int) -> State:
-        """Read a model and do the changes since it was written again.
+        """Read a model and replay the changes since it was written.
 
         Raises
         ------
         InvalidFileError
-            If a file is damaged, or a change is lost that was made.
+            If a file is damaged, or a change that was made is lost.
         """
-        found = container.load(model_path(path, generation), links=False)
+        found = file_format.load(model_path(path, generation), links=False)
         header = _store_header(found)
-        saved = saving.restore(found, verify_state=False)
+        saved = model_file.restore(found, verify_state=False)
         found.verify(name for name in found.arrays if name == LATER_IDS or name.startswith(ARRAY))
         try:
             check_parameters(saved.parameters)
             state = cls._described(path, generation, saved, header, found.arrays)
         except RecursionError as error:
-            raise found.invalid("what it says of the store is nested too deeply") from error
+            raise found.invalid("its store header is nested too deeply") from error
         except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
-            raise found.invalid(f"what it says of the store is wrong ({error})") from error
+            raise found.invalid(f"its store header is not valid ({error})") from error
         state._replay()
         if digest(saved.forest) != state.digest:
             raise StoreError(
-                f"The changes in {state.journal.path} do not lead to the model that they led to. "
-                "Was the store written by another version of graftboost? Open it with that one, "
-                "and compact it there."
+                f"Replaying the changes in {state.journal.path} does not give the recorded model. "
+                "The store was probably written by another version of graftboost. Open and compact "
+                "it with that version."
             )
         return state
 
@@ -137,23 +128,23 @@ class State:
         header: Mapping[str, Any],
         arrays: Mapping[str, NDArray[Any]],
     ) -> State:
-        """Return what a header says, after a look at all of it."""
+        """Return the state for a header, after checking all of it."""
         attributes = Attributes.restore(header["attributes"], arrays)
         if attributes and len(attributes.ids) != saved.forest.n_rows:
-            raise ValueError("the attributes are not those of the rows")
+            raise ValueError("the attributes do not match the rows")
         later = np.array(arrays[LATER_IDS])
         if later.dtype != np.int64 or (later[1:] <= later[:-1]).any():
-            raise ValueError(f"{LATER_IDS} are no ascending ids")
+            raise ValueError(f"{LATER_IDS} are not ascending ids")
         number, (begin, end) = header["number"], header["receipt_at"]
         if not all(type(value) is int for value in (number, begin, end)):
-            raise ValueError("the last receipt has no number, or no place")
+            raise ValueError("the last receipt has no number or no offset")
         if number < 0 or not 0 <= begin < end < 2**63:
-            raise ValueError("the number of the last receipt cannot be, or its place")
+            raise ValueError("the number or the offset of the last receipt is not valid")
         for name in ("receipt", "digest"):
             if not isinstance(header[name], str) or not HASH.fullmatch(header[name]):
-                raise ValueError(f"{name} is no hash")
+                raise ValueError(f"{name} is not a hash")
         if not isinstance(header["notes"], dict):
-            raise ValueError("notes are none")
+            raise ValueError("notes is not an object")
         return cls(
             path,
             generation,
@@ -168,22 +159,22 @@ class State:
         )
 
     def check_model(self) -> None:
-        """Have the engine look at all it holds of the rows, before the first use of it.
+        """Have the engine check the state of all rows before its first use.
 
-        Later calls return at once.
+        Later calls return immediately.
 
         Raises
         ------
         InvalidFileError
-            If something in it cannot be.
+            If the state is not valid.
         """
         try:
             self.saved.forest.held_rows(NO_IDS)
         except ValueError as error:
-            raise container.damaged(str(self.model_path), str(error)) from error
+            raise file_format.damaged(str(self.model_path), str(error)) from error
 
-    def write(self, generation: int, permissions: disk.Permissions) -> None:
-        """Write the model as it is now; fails as `disk.replacing` does."""
+    def write(self, generation: int, permissions: atomic_file.Permissions) -> None:
+        """Write the current model; raises what `atomic_file.replacing` raises."""
         kinds, arrays = self.attributes.contents()
         header = {
             "format": FORMAT,
@@ -194,7 +185,7 @@ class State:
             "attributes": kinds,
             "notes": self.notes,
         }
-        saving.save(
+        model_file.save(
             model_path(self.path, generation),
             self.saved,
             state=True,
@@ -215,8 +206,8 @@ class State:
         return self.number_written + self.n_changes
 
     def _replay(self) -> None:
-        """Do the changes in the journal again."""
-        # Where the receipts end is found out first: what they say by then is in the journal.
+        """Replay the changes in the journal."""
+        # The end of the receipts is read first: all changes up to it are in the journal.
         made = self.log.read_on(self.number, self.last_hash, self.log.end())
         for found in self.journal.read():
             self.check_model()
@@ -226,7 +217,7 @@ class State:
         lost = next(made, None)
         if lost is not None:
             raise InvalidFileError(
-                f"Change {lost.number} of {self.path} was made, as {NAME} says, but is lost. "
+                f"Change {lost.number} of {self.path} was made according to {NAME}, but is lost. "
                 f"{self.journal.flaw}"
             )
 
@@ -234,11 +225,11 @@ class State:
         receipt = record.receipt
         what = f"change {receipt.number}"
         if receipt.number != self.number + 1 or receipt.previous != self.last_hash:
-            raise found.invalid(f"{what} stands where {self.number + 1} was expected")
+            raise found.invalid(f"{what} was found where {self.number + 1} was expected")
         if logged is not None and logged != receipt:
-            raise found.invalid(f"{what} is not the one that {NAME} names")
+            raise found.invalid(f"{what} differs from its receipt in {NAME}")
         if receipt.before != self.digest:
-            raise found.invalid(f"{what} was made to another model")
+            raise found.invalid(f"{what} belongs to another model")
         try:
             check_record(record, self.saved, self.attributes)
             self.saved.parameters.update(record.parameters)
@@ -248,68 +239,70 @@ class State:
                 self.apply(record.change)
                 self.note(record.change, record.attributes)
         except (ValueError, TypeError, OverflowError) as error:
-            raise found.invalid(f"{what} cannot be made: {error}") from error
+            raise found.invalid(f"{what} cannot be applied: {error}") from error
         self._add(record)
         if logged is None:
             self.unlogged.append(receipt)
 
     def apply(
-        self, change: Change, *, argument: str = "row_ids", start: float | None = None
+        self, change: UpdateRequest, *, argument: str = "row_ids", start: float | None = None
     ) -> UpdateReport:
-        """Change the model; if this raises, the model is as it was."""
+        """Apply an update; if this raises, the model is unchanged."""
         saved = self.saved
         saved.forest.stats_memory = stats_bytes(saved.parameters["stats_memory"])
-        # Before the engine has more classes: whoever predicts meanwhile looks them up by number.
+        # Added before the update, because concurrent predictions look classes up by their number.
         classes = {} if change.classes is None else {len(change.classes): change.classes}
         unseen = classes.keys() - saved.classes.keys()
         saved.classes.update(classes)
         try:
             return change.apply(saved.forest, self.n_threads, argument=argument, start=start)
         except BaseException:
-            # Ctrl-C may come when the engine has just done all of it: then its classes stay.
+            # If the engine has completed the update before Ctrl-C, its classes are kept.
             for number in unseen - {saved.n_classes}:
                 del saved.classes[number]
             raise
 
     def commit(self, record: Record) -> None:
-        """Write a change that was made to the model: to the journal, and then its receipt.
+        """Write a change that was applied to the model: first the journal, then the receipt.
 
         Raises
         ------
-        disk.UncertainError
-            If it may be written or not. After any other error it is not, also after a power cut.
+        atomic_file.UncertainError
+            If it is not known whether the change is written. After any other error it is not,
+            also after a power cut.
         """
         journal_size, log_begin, log_size = self.journal.size, self.log.begin, self.log.size
         try:
-            self.journal.append(*record.contents(), disk.Permissions.of(self.model_path))
+            self.journal.append(*record.contents(), atomic_file.Permissions.of(self.model_path))
             self.log.append(record.receipt)
-        except disk.UncertainError:
+        except atomic_file.UncertainError:
             raise
         except BaseException:
-            # The receipt goes first: one without its change would look like damage.
+            # The receipt is removed first: a receipt without its change would look like damage.
             self.log.take_back(log_begin, log_size)
             self.journal.take_back(journal_size)
             raise
         self._add(record)
 
     def log_missing(self) -> None:
-        """Write the receipts of changes in the journal that lack theirs; fails as `commit` does.
+        """Write the missing receipts of changes in the journal; raises what `commit` raises.
 
-        The journal has to be on the disk: a receipt without its change would look like damage.
+        The journal must be on the disk, because a receipt without its change would look like
+        damage.
         """
         while self.unlogged:
             self.log.append(self.unlogged[0])
             del self.unlogged[0]
 
     def _add(self, record: Record) -> None:
-        """Take note of a change that is in the journal."""
+        """Count a change that is in the journal."""
         self.n_changes += 1
         self.last_hash = record.receipt.hash
         self.digest = record.receipt.after
         self.seconds += record.seconds
 
-    def note(self, change: Change, attributes: Mapping[str, NDArray[Any]]) -> None:
-        """Bring up to date what is kept besides the forest."""
+    def note(self, change: UpdateRequest, attributes: Mapping[str, NDArray[Any]]) -> None:
+        """Apply a change to the attributes and ids that are kept beside the forest."""
         self.attributes.remove(change.removed)
         self.later = np.setdiff1d(self.later, change.removed)
         if change.added is not None:
@@ -319,7 +312,7 @@ class State:
             self.saved.next_id = max(self.saved.next_id, int(change.added.ids.max()) + 1)
 
     def train(self, action: str) -> None:
-        """Refit, or refresh."""
+        """Refit or refresh the model."""
         if action == "refit":
             self.saved.forest.refit(self.n_threads)
         else:
@@ -327,42 +320,42 @@ class State:
 
     @property
     def rule(self) -> Rule:
-        """The rule by which updates tell whether a split still passes."""
+        """The rule by which updates decide whether to keep a split."""
         p = self.saved.parameters
         return Rule.of(p["tolerance_rule"], p["tolerance"], p["split_sample"], p["max_bins"])
 
-    def removal(self, removed: NDArray[np.int64]) -> Change:
-        """Return the change that removes these rows."""
+    def removal(self, removed: NDArray[np.int64]) -> UpdateRequest:
+        """Return the request to remove these rows."""
         classes = self.saved.classes.get(self.saved.n_classes)
         relabel = [] if classes is None else list(range(len(classes)))
-        return Change(self.rule, removed, None, classes, relabel)
+        return UpdateRequest(self.rule, removed, None, classes, relabel)
 
     def edges(self, removed: NDArray[np.int64]) -> str:
-        """Tell what rows that go leave behind in the bins."""
+        """Return whether the bin edges depend on the removed rows, as receipts state it."""
         if not len(removed):
             return ""
         if _all_edges_given(self.saved):
-            return "given"
-        return "fitted without" if np.isin(removed, self.later).all() else "fitted with"
+            return "supplied"
+        return "computed before" if np.isin(removed, self.later).all() else "computed with"
 
     @property
     def n_threads(self) -> int:
-        """Threads that the model may use."""
+        """The number of threads for updates."""
         return thread_count(self.saved.parameters["n_jobs"])
 
 
 def model_path(path: Path, generation: int) -> Path:
-    """Return where a model is."""
+    """Return the path of a model file."""
     return path / f"model-{generation:06}.graft"
 
 
 def journal_path(path: Path, generation: int) -> Path:
-    """Return where the changes since that model are."""
+    """Return the path of the journal for that model."""
     return path / f"journal-{generation:06}.graft"
 
 
 def newest_generation(path: Path) -> int | None:
-    """Return the number of the newest model in a directory; None if there is none."""
+    """Return the generation of the newest model in a directory; None if there is none."""
     try:
         found = [MODEL.fullmatch(name) for name in os.listdir(path)]  # noqa: PTH208
     except (FileNotFoundError, NotADirectoryError):
@@ -373,22 +366,25 @@ def newest_generation(path: Path) -> int | None:
 def _store_header(found: Container) -> dict[str, Any]:
     header = found.header.get("store")
     if not isinstance(header, dict):
-        raise InvalidFileError(f"{found.source} is not a store's: it was saved by itself.")
+        raise InvalidFileError(
+            f"{found.source} is a saved model that does not belong to a store. Use graftboost.load."
+        )
     if header.get("format") != FORMAT:
         raise InvalidFileError(
-            f"{found.source} is of a store in format {header.get('format')!r}, and this graftboost "
-            f"knows format {FORMAT}. Install the graftboost that wrote it, or a newer one."
+            f"{found.source} belongs to a store of format {header.get('format')!r}, but this "
+            f"graftboost supports only format {FORMAT}. Install the graftboost that wrote it, or a "
+            "newer one."
         )
     return header
 
 
 def _all_edges_given(saved: Saved) -> bool:
-    """Tell whether no row had a say in the bins of any column."""
+    """Tell whether the bin edges of all columns were supplied."""
     given = saved.parameters.get("bin_edges")
-    if given is None or saved.categories:  # their categories are those that occurred
+    if given is None or saved.categories:  # categories depend on the rows
         return False
     if not isinstance(given, Mapping) and len(given) != saved.forest.bins.n_features:
-        return False  # set since the fit
+        return False  # set after the fit
     for feature in range(saved.forest.bins.n_features):
         name = None if saved.feature_names is None else saved.feature_names[feature]
         if isinstance(given, Mapping):

@@ -21,7 +21,7 @@ from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.pages import write_pages
 from experiments.harness.results import Results, load_results
 from experiments.harness.running import run
-from graftboost.plotting import lines, panels
+from graftboost.audit.plotting import lines, panels
 
 
 def _experiment(measure: Callable[[int], Values], n_cases: int = 3) -> Experiment:

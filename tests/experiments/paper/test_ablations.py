@@ -218,7 +218,7 @@ def test_where_splits_stay_nothing_is_trained_again() -> None:
     model.set_params(**complexity.RULES[NEVER]).fit(data.X_train, data.y_train)
     for half in np.array_split(np.arange(N_TRAIN - 20), 2):
         report = model.remove(half)
-        assert (report.strategy, report.nodes_retrained) == ("in-place", 0)
+        assert (report.strategy, report.nodes_regrown) == ("in-place", 0)
 
 
 def test_more_classes_end_where_a_training_on_all_ends() -> None:

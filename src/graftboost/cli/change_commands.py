@@ -1,0 +1,95 @@
+"""The commands that change a store: `add`, `remove`, `refit` and `compact`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graftboost.cli.chosen_rows import chosen_ids
+from graftboost.cli.column_roles import feature_names, has_text_classes, roles_of, text_columns
+from graftboost.cli.output import Output
+from graftboost.cli.receipt_result import as_result
+from graftboost.store import Store
+from graftboost.store.printable import printable
+
+if TYPE_CHECKING:
+    from graftboost.estimators.report import UpdateReport
+
+
+def add(output: Output, path: Path, data: Path, request: str | None) -> None:
+    """Add the rows of a file."""
+    from graftboost.cli import tables
+
+    with Store.open(path) as store:
+        roles = roles_of(store)
+        model = store.model
+        text = [name for name in text_columns(model) if name != roles.target]
+        if has_text_classes(model):
+            text.append(roles.target)
+        text += [name for name in store.attribute_names if store.is_text(name)]
+        with output.working(f"Reading {data}"):
+            rows = tables.read(data, text=text)
+        X = tables.features(rows, feature_names(model), data)
+        y = tables.column(rows, roles.target, data)
+        ids = None if roles.row_id is None else tables.column(rows, roles.row_id, data)
+        weight = None if roles.weight is None else tables.column(rows, roles.weight, data)
+        kept = {name: tables.values(rows, name, data) for name in store.attribute_names}
+        with output.working(f"Adding {rows.num_rows:,} rows"):
+            report = store.add(X, y, weight, row_ids=ids, attributes=kept or None, request=request)
+        _show_change(output, store, report)
+
+
+def remove(
+    output: Output,
+    path: Path,
+    ids: list[int],
+    ids_file: Path | None,
+    condition: str | None,
+    compact: bool,
+    request: str | None,
+) -> None:
+    """Remove rows."""
+    with Store.open(path) as store:
+        chosen = chosen_ids(store, ids, ids_file, condition)
+        if not len(chosen):
+            output.result(
+                {"removed": 0, "rows": store.n_rows}, "No rows were found; nothing was removed."
+            )
+            return
+        with output.working(f"Removing {len(chosen):,} rows"):
+            report = store.remove(chosen, request=request)
+        if compact:
+            with output.working("Rewriting the files"):
+                store.compact()
+        _show_change(output, store, report)
+
+
+def refit(output: Output, path: Path, request: str | None) -> None:
+    """Refit all trees."""
+    with Store.open(path) as store:
+        with output.working(f"Refitting on {store.n_rows:,} rows"):
+            store.refit(request=request)
+        receipt = store.last_receipt
+        text = f"All trees were refitted on {store.n_rows:,} rows."
+        output.result(as_result(store, receipt), f"{text}\nrequest {printable(receipt.request)}")
+
+
+def compact(output: Output, path: Path) -> None:
+    """Rewrite the files."""
+    with Store.open(path) as store:
+        with output.working("Rewriting the files"):
+            store.compact()
+        size = sum(file.stat().st_size for file in path.iterdir())
+        output.result(
+            {"store": str(path), "bytes": size},
+            f"The files of {path} contain only the {store.n_rows:,} rows of the model: {size:,} "
+            "bytes.",
+        )
+
+
+def _show_change(output: Output, store: Store, report: UpdateReport) -> None:
+    receipt = store.last_receipt
+    output.result(
+        {**as_result(store, receipt), "seconds": dict(report.seconds)},
+        f"{report}\n{store.n_rows:,} rows in the model; request {printable(receipt.request)}",
+    )

@@ -1,0 +1,116 @@
+"""Rows encoded for the engine: features, targets, weights and ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftboost.input.holdout import held_out
+from graftboost.input.sparse import AnyTable, same_form
+from graftboost.input.wiping import Copies
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows encoded for the engine.
+
+    If `weight` is None, all weights are one; if `ids` is None, rows are numbered from 0. Arrays
+    that are derived from these rows are registered in `copies`.
+    """
+
+    X: AnyTable
+    y: NDArray[np.float64]
+    weight: NDArray[np.float64] | None
+    ids: NDArray[np.int64] | None = None
+    copies: Copies = field(default_factory=Copies)
+
+    def weighed_by_class(self, class_weights: NDArray[np.float64] | None) -> Rows:
+        """Return these rows with their weights multiplied by the weight of their class."""
+        if class_weights is None:
+            return self
+        weight = self.copies.add(class_weights[self.y.astype(np.intp)])
+        if self.weight is not None:
+            with np.errstate(over="ignore"):
+                weight *= self.weight
+            if not np.isfinite(weight).all():
+                raise ValueError(
+                    "sample_weight times class_weight exceeds the range of float64. Only the "
+                    "ratios of weights matter, so divide sample_weight by a large number."
+                )
+        return replace(self, weight=weight)
+
+    def with_weights_near_one(self) -> Rows:
+        """Return these rows with weights scaled so that the largest is between 0.5 and 1.
+
+        Averages depend only on the ratios of weights, which a power of two preserves exactly.
+        """
+        if self.weight is None:
+            return self
+        exponent = np.frexp(self.weight.max())[1]
+        return replace(self, weight=self.copies.add(np.ldexp(self.weight, -exponent)))
+
+    def hold_out(self, fraction: float, seed: int) -> tuple[Rows, Rows]:
+        """Return the rows to train on and the rows to validate on."""
+        ids = np.arange(len(self.y)) if self.ids is None else self.ids
+        held = held_out(ids, fraction, seed)
+        return replace(self, ids=ids)._select(~held), self._select(held)
+
+    def of_positive_weight(self) -> Rows:
+        """Return the rows of positive weight."""
+        return self if self.weight is None or self.weight.all() else self._select(self.weight > 0)
+
+    def _select(self, mask: NDArray[np.bool_]) -> Rows:
+        def chosen(table: Any) -> Any:
+            return None if table is None else self.copies.add(table[mask])
+
+        return replace(
+            self,
+            X=chosen(self.X),
+            y=chosen(self.y),
+            weight=chosen(self.weight),
+            ids=chosen(self.ids),
+        )
+
+
+def share_form(first: Rows, second: Rows) -> tuple[Rows, Rows]:
+    """Return both with features of the same form and dtype, as the engine requires."""
+    X, other = same_form(first.X, second.X)
+    return replace(first, X=X), replace(second, X=other)
+
+
+def check_enough_to_train(
+    rows: Rows, validation: Rows | None, classes: NDArray[Any] | None, validation_fraction: float
+) -> None:
+    """Raise if there is no row of positive weight to train on or to validate on.
+
+    Every class needs at least one row, of any weight. A class whose rows all have weight zero is
+    known to the model and gets a small probability. A bootstrap by weights can produce this case.
+    """
+    remedy = "Decrease validation_fraction, pass more rows, or pass X_val and y_val."
+    if not len(rows.y):
+        raise ValueError(
+            f"X has {len(validation.y) if validation else 0} sample(s), of which "
+            f"validation_fraction={validation_fraction} leaves no rows to train on. {remedy}"
+        )
+    if rows.weight is not None and not rows.weight.any():
+        raise ValueError(
+            "No training row has a positive weight (sample_weight times class_weight). Pass a "
+            "positive weight for at least one row; with early_stopping, for a row that is not held "
+            "out."
+        )
+    if validation is not None and validation.weight is not None and not validation.weight.any():
+        raise ValueError(
+            "No row held out for validation has a positive weight (sample_weight times "
+            "class_weight). Increase validation_fraction, or pass X_val and y_val."
+        )
+    if classes is None:
+        return
+    counts = np.bincount(rows.y.astype(np.intp), minlength=len(classes))
+    if not counts.all():
+        raise ValueError(
+            f"All rows of one class of y are held out for validation, which leaves none to train "
+            f"on. {remedy}"
+        )

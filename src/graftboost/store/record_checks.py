@@ -1,0 +1,164 @@
+"""Check whether a record of the journal can be applied to the current model.
+
+A journal with valid checksums may still have been written with malicious intent. The engine uses
+class codes as indices and relies on lengths, so every record is checked before it is applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftboost.estimators.update_request import (
+    MOST_CANDIDATES,
+    RULES,
+    UPDATE_PARAMETERS,
+    AddedRows,
+    Rule,
+    UpdateRequest,
+)
+from graftboost.input.sparse import is_sparse
+from graftboost.persistence.model_file import Saved
+from graftboost.store.attributes import Attributes
+from graftboost.store.receipts import as_ranges
+from graftboost.store.records import Record
+
+MOST_BINS = 65_535
+MOST_JOBS = 2**31 - 1
+
+
+def check_parameters(parameters: Mapping[str, Any]) -> None:
+    """Raise ValueError if a parameter that updates depend on has an invalid value."""
+    check_update_parameters(parameters)
+    max_bins: Any = parameters.get("max_bins")
+    split_sample: Any = parameters.get("split_sample")
+    if not isinstance(max_bins, int) or not 2 <= max_bins <= MOST_BINS:
+        raise ValueError("max_bins is not valid")
+    if not _is_number(split_sample) or not 0 < split_sample <= 1:
+        raise ValueError("split_sample is not valid")
+    if not isinstance(parameters.get("bin_edges"), Mapping | list | np.ndarray | None):
+        raise ValueError("bin_edges is not valid")
+
+
+def check_update_parameters(parameters: Mapping[str, Any]) -> None:
+    """Raise ValueError if a parameter that updates read is missing or invalid."""
+    if any(name not in parameters for name in UPDATE_PARAMETERS):
+        raise ValueError("a parameter that updates read is missing")
+    _check_rule(parameters["tolerance_rule"], parameters["tolerance"])
+    memory, n_jobs = parameters["stats_memory"], parameters["n_jobs"]
+    if memory is not None and not (_is_number(memory) and memory >= 0):
+        raise ValueError("stats_memory is not valid")
+    if n_jobs is not None and not (isinstance(n_jobs, int) and abs(n_jobs) <= MOST_JOBS):
+        raise ValueError("n_jobs is not valid")
+
+
+def _check_rule(name: Any, tolerance: Any) -> None:
+    if not isinstance(name, str) or name not in RULES:
+        raise ValueError("tolerance_rule is unknown")
+    if not _is_number(tolerance) or not tolerance >= 0:
+        raise ValueError("tolerance is not zero or positive")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and value == value
+
+
+def check_record(record: Record, saved: Saved, attributes: Attributes) -> None:
+    """Raise ValueError if a record cannot be applied to a model.
+
+    Parameters
+    ----------
+    record : Record
+        A result of `Record.restore`.
+    saved : Saved
+        The model before the change.
+    attributes : Attributes
+        The attributes of its rows.
+    """
+    check_update_parameters(record.parameters)
+    if set(record.parameters) != set(UPDATE_PARAMETERS):
+        raise ValueError("it sets parameters that updates do not read")
+    change = record.change
+    if change is None:
+        if record.receipt.action not in ("refit", "refresh"):
+            raise ValueError(f"a journal cannot contain the action {record.receipt.action!r}")
+        return
+    _check_change_rule(change.rule, record.parameters)
+    if change.is_empty:
+        raise ValueError("it neither adds nor removes rows")
+    _check_distinct(change.removed, "removed")
+    _check_distinct(change.added_ids, "added_ids")
+    if as_ranges(change.removed) != record.receipt.removed:
+        raise ValueError("its receipt names other rows than it removes")
+    if as_ranges(change.added_ids) != record.receipt.added:
+        raise ValueError("its receipt names other rows than it adds")
+    _check_classes(change, saved)
+    if change.added is not None:
+        _check_rows(change.added, change, saved)
+        _check_attributes(record, attributes, len(change.added.ids))
+    elif record.attributes:
+        raise ValueError("it has attributes but no rows to add")
+
+
+def _check_change_rule(rule: Rule, parameters: Mapping[str, Any]) -> None:
+    _check_rule(rule.name, rule.tolerance)
+    if (rule.name, rule.tolerance) != (parameters["tolerance_rule"], parameters["tolerance"]):
+        raise ValueError("its rule does not match its parameters")
+    if type(rule.top_candidates) is not int or not 1 <= rule.top_candidates <= MOST_CANDIDATES:
+        raise ValueError("top_candidates of its rule is not valid")
+
+
+def _check_distinct(ids: NDArray[np.int64], name: str) -> None:
+    if len(np.unique(ids)) != len(ids):
+        raise ValueError(f"{name} contains an id twice")
+
+
+def _check_classes(change: UpdateRequest, saved: Saved) -> None:
+    """Raise unless the known classes keep their order; new classes may be inserted."""
+    known = saved.classes.get(saved.n_classes)
+    if known is None or change.classes is None:
+        if known is not None or change.classes is not None or change.relabel:
+            raise ValueError("classes and relabel do not match the type of the model")
+        return
+    codes, n_classes = change.relabel, len(change.classes)
+    if len(codes) != len(known):
+        raise ValueError(f"relabel has {len(codes)} codes for {len(known)} classes")
+    ascend = all(a < b for a, b in pairwise(codes))
+    if not ascend or not 0 <= codes[0] <= codes[-1] < n_classes:
+        raise ValueError(f"relabel does not give each class one of {n_classes} codes, in order")
+    if not np.array_equal(change.classes[codes], known.astype(change.classes.dtype)):
+        raise ValueError("classes does not contain the classes of the model")
+    new = np.delete(np.arange(n_classes), codes)
+    if len(new) and (change.added is None or not np.isin(new, change.added.y).all()):
+        raise ValueError("no added row has the new class")
+
+
+def _check_rows(added: AddedRows, change: UpdateRequest, saved: Saved) -> None:
+    n_features = saved.forest.bins.n_features
+    if added.X.shape[1] != n_features:
+        raise ValueError(f"rows have {added.X.shape[1]} features, but the model has {n_features}")
+    if not len(added.ids):
+        raise ValueError("it adds no row")
+    if np.isinf(added.X.data if is_sparse(added.X) else added.X).any():
+        raise ValueError("added_X contains an infinite value")
+    if not np.isfinite(added.y).all():
+        raise ValueError("added_y contains a missing or infinite target")
+    if change.classes is not None and not np.isin(added.y, np.arange(len(change.classes))).all():
+        raise ValueError(f"added_y contains an invalid code for {len(change.classes)} classes")
+    if added.weight is not None and not (np.isfinite(added.weight) & (added.weight >= 0)).all():
+        raise ValueError("added_weight contains an invalid weight")
+
+
+def _check_attributes(record: Record, attributes: Attributes, n_rows: int) -> None:
+    values: Any
+    for values in record.attributes.values():
+        if not isinstance(values, np.ndarray) or values.dtype not in ("int64", "float64", "object"):
+            raise ValueError("an attribute is not a column of numbers or text")
+        if values.dtype == object and not all(isinstance(v, str | None) for v in values):
+            raise ValueError("an attribute contains a value that is not text")
+    if attributes or record.attributes:
+        attributes.check(record.attributes, n_rows)

@@ -1,0 +1,6 @@
+"""Tables, targets, weights and ids on their way to the engine."""
+
+import pytest
+
+# Failing assertions in a helper module should be as detailed as those in the tests.
+pytest.register_assert_rewrite(f"{__name__}.sparse_tables")
