@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "data/bins.hpp"
+#include "tests/check.hpp"
+#include "tests/tables.hpp"
+
+namespace graftboost {
+namespace {
+
+using testing::mixed_categories;
+using testing::mixed_table;
+using testing::MixedColumns;
+using testing::OwnedTable;
+using testing::Random;
+
+bool same(const Feature& a, const Feature& b) {
+  return a.n_categories == b.n_categories && a.edges == b.edges &&
+         a.edges_single == b.edges_single && a.common_code == b.common_code &&
+         a.common_share == b.common_share && a.has_missing == b.has_missing && a.bundle == b.bundle;
+}
+void check_same(const BinMap& a, const BinMap& b) {
+  CHECK_EQ(a.n_features(), b.n_features());
+  REQUIRE(a.cut().columns() == b.cut().columns());
+  for (std::size_t i = 0; i < a.features().size(); ++i)
+    CHECK(same(a.features()[i], b.features()[i]));
+}
+
+BinningParams exact() {
+  BinningParams params;
+  params.split_sample = 1;
+  return params;
+}
+
+TEST_CASE("few values are all separated, at decimals between them") {
+  const OwnedTable<double> table(1, {3, 1, 2, 2, 1}, {0, 1, 2, 3, 4});
+  const BinMap bins = BinMap::fit(table.dense(), table.ids(), {}, exact(), 1);
+  CHECK(bins[0].edges == std::vector<double>{1.5, 2.5});
+  CHECK_EQ(bins[0].common_code, 1);
+  CHECK_EQ(bins[0].common_share, 0.4);
+}
+
+TEST_CASE("an empty table has bins without edges") {
+  const OwnedTable<double> table(3, {}, {});
+  const BinMap bins = BinMap::fit(table.dense(), table.ids(), {}, exact(), 1);
+  CHECK_EQ(bins.n_features(), 3);
+  for (const Feature& feature : bins.features()) CHECK(feature.edges.empty());
+}
+
+TEST_CASE("quantile bins hold about the same number of rows, and no edge lies on a value") {
+  const auto table = mixed_table<double>(5000, 1);
+  BinningParams params = exact();
+  params.max_bins = 20;
+  const BinMap bins = BinMap::fit(table.dense(), table.ids(), mixed_categories(), params, 2);
+  const Feature& feature = bins[MixedColumns::continuous];
+  CHECK_EQ(feature.edges.size(), 19);
+  std::map<Code, int> counts;
+  for (std::size_t r = 0; r < table.rows(); ++r) {
+    const double value = table.at(r, MixedColumns::continuous);
+    ++counts[feature.code(value)];
+    CHECK(!std::ranges::binary_search(feature.edges, value));
+  }
+  for (const auto& [code, count] : counts) CHECK(count >= 245 && count <= 255);
+}
+
+TEST_CASE("width bins are at most as many as allowed") {
+  const auto table = mixed_table<double>(2000, 2);
+  BinningParams params = exact();
+  params.width = true;
+  for (const int max_bins : {2, 10, 100}) {
+    params.max_bins = max_bins;
+    const BinMap bins = BinMap::fit(table.dense(), table.ids(), mixed_categories(), params, 1);
+    const auto n_edges = bins[MixedColumns::continuous].edges.size();
+    CHECK(n_edges >= 1 && n_edges < static_cast<std::size_t>(max_bins));
+  }
+}
+
+TEST_CASE("drawn candidates are some of all edges") {
+  const auto table = mixed_table<double>(3000, 3);
+  BinningParams params = exact();
+  params.max_bins = 200;
+  const auto all = BinMap::fit(table.dense(), table.ids(), mixed_categories(), params, 1);
+  params.split_sample = 0.1;
+  const auto drawn = BinMap::fit(table.dense(), table.ids(), mixed_categories(), params, 1);
+  const auto& edges = drawn[MixedColumns::continuous].edges;
+  CHECK_EQ(edges.size(), 20);
+  CHECK(std::ranges::includes(all[MixedColumns::continuous].edges, edges));
+}
+
+TEST_CASE("given edges and categories are used as they are") {
+  const auto table = mixed_table<double>(500, 4);
+  GivenColumns given = mixed_categories();
+  given.edges[MixedColumns::continuous] = {-1, 0.25};
+  given.edges[MixedColumns::rare] = {7};
+  BinningParams params = exact();
+  params.rare_below = 20;
+  for (const bool dense : {true, false}) {
+    const BinMap bins = dense ? BinMap::fit(table.dense(), table.ids(), given, params, 1)
+                              : BinMap::fit(table.sparse(), table.ids(), given, params, 1);
+    CHECK(bins[MixedColumns::continuous].edges == given.edges[MixedColumns::continuous]);
+    CHECK(bins[MixedColumns::rare].edges == given.edges[MixedColumns::rare]);
+    CHECK_EQ(bins[MixedColumns::category].n_categories, 4);
+  }
+}
+
+TEST_CASE("columns with few values other than 0 are rare") {
+  const auto table = mixed_table<double>(1000, 5);
+  BinningParams params = exact();
+  params.rare_below = 30;
+  const BinMap bins = BinMap::fit(table.dense(), table.ids(), mixed_categories(), params, 1);
+  for (std::uint32_t c = 0; c < MixedColumns::n; ++c) {
+    std::size_t n_other = 0;
+    for (std::size_t r = 0; r < table.rows(); ++r) n_other += table.at(r, c) != 0;
+    const bool is_rare = bins.cut().find(c) == ColumnIndex::none;
+    CHECK_EQ(is_rare, c != MixedColumns::category && n_other < 30);
+  }
+}
+
+TEST_CASE("common codes and shares are those of the rows") {
+  const auto table = mixed_table<double>(800, 6);
+  const BinMap bins = BinMap::fit(table.dense(), table.ids(), mixed_categories(), exact(), 1);
+  for (std::uint32_t c = 0; c < MixedColumns::n; ++c) {
+    std::map<Code, std::size_t> counts;
+    bool has_missing = false;
+    for (std::size_t r = 0; r < table.rows(); ++r) {
+      const Code code = bins[c].code(table.at(r, c));
+      ++counts[code];
+      has_missing |= code == missing_code;
+    }
+    std::size_t most = 0;
+    for (const auto& [code, count] : counts) most = std::max(most, count);
+    CHECK_EQ(counts[bins[c].common_code], most);
+    CHECK_EQ(bins[c].common_share, static_cast<double>(most) / 800);
+    CHECK_EQ(bins[c].has_missing, has_missing);
+  }
+}
+
+TEST_CASE("one-hot columns share a bundle") {
+  const auto table = mixed_table<double>(2000, 7);
+  const BinMap bins = BinMap::fit(table.dense(), table.ids(), mixed_categories(), exact(), 1);
+  std::set<std::int32_t> bundles;
+  for (std::size_t c = 0; c < 12; ++c) bundles.insert(bins[MixedColumns::one_hot + c].bundle);
+  CHECK_EQ(bundles.size(), 1);
+  CHECK(*bundles.begin() >= 0);
+}
+
+template <class Value>
+void check_any_form(std::uint64_t seed) {
+  const auto table = mixed_table<Value>(1500, seed);
+  Random random(seed);
+  const auto shuffled = table.deal(1, random)[0];
+  BinningParams params;
+  params.rare_below = 25;
+  params.seed = seed;
+  params.width = seed % 2 == 1;
+  params.max_bins = 300;
+  const GivenColumns given = mixed_categories();
+  const BinMap bins = BinMap::fit(table.dense(), table.ids(), given, params, 1);
+  check_same(bins, BinMap::fit(table.dense(), table.ids(), given, params, 3));
+  check_same(bins, BinMap::fit(table.sparse(), table.ids(), given, params, 1));
+  check_same(bins, BinMap::fit(table.sparse(), table.ids(), given, params, 3));
+  check_same(bins, BinMap::fit(shuffled.dense(), shuffled.ids(), given, params, 2));
+  check_same(bins, BinMap::fit(shuffled.sparse(), shuffled.ids(), given, params, 2));
+  if constexpr (std::is_same_v<Value, float>) {
+    std::vector<double> cells;
+    for (std::size_t r = 0; r < table.rows(); ++r) {
+      for (std::size_t c = 0; c < table.columns(); ++c) cells.push_back(table.at(r, c));
+    }
+    const OwnedTable<double> doubles(table.columns(), cells,
+                                     {table.ids().begin(), table.ids().end()});
+    check_same(bins, BinMap::fit(doubles.dense(), doubles.ids(), given, params, 1));
+  }
+}
+
+TEST_CASE("bins depend neither on the order of rows, the form of the table nor on threads") {
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    check_any_form<double>(seed);
+    check_any_form<float>(seed);
+  }
+}
+
+}  // namespace
+}  // namespace graftboost
