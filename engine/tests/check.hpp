@@ -4,8 +4,9 @@
 //       CHECK_EQ(a + b, c);
 //     }
 //
-// Neither of those libraries is on PyPI, and the tests must build on a machine that only has a compiler
-// and pip. A failed CHECK is printed and the test case continues; a failed REQUIRE ends the test case.
+// Neither of those libraries is on PyPI, and the tests must build on a machine that only has a
+// compiler and pip. A failed CHECK is printed and the test case continues; a failed REQUIRE ends
+// the test case.
 #pragma once
 
 #include <ostream>

@@ -5,9 +5,9 @@
 
 namespace graftboost::testing {
 
-// The test program is linked with --wrap for free() and operator delete, so that every call from the
-// engine's headers and the tests passes through here first. The memory is still allocated when it is
-// inspected, so that this is sound under AddressSanitizer too. Not thread-safe.
+// The test program is linked with --wrap for free() and operator delete, so that every call from
+// the engine's headers and the tests passes through here first. The memory is still allocated when
+// it is inspected, so that this is sound under AddressSanitizer too. Not thread-safe.
 class FreedMemory {
  public:
   // Remembers whether these bytes are all zero when `memory` is freed. Up to 16 pieces.

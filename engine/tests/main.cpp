@@ -1,4 +1,5 @@
-// Runs the test cases whose file or name contains one of the arguments; all of them without arguments.
+// Runs the test cases whose file or name contains one of the arguments; all of them without
+// arguments.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "data/bins.hpp"
+#include "data/bin_finder.hpp"
 #include "tests/check.hpp"
 #include "tests/tables.hpp"
 
@@ -180,6 +180,116 @@ TEST_CASE("bins depend neither on the order of rows, the form of the table nor o
     check_any_form<double>(seed);
     check_any_form<float>(seed);
   }
+}
+
+// Bins found from the rows of a table that are dealt to k shards.
+template <class Table>
+BinMap sharded_bins(const std::vector<OwnedTable<typename Table::Value>>& tables,
+                    const GivenColumns& given, const BinningParams& params, int n_threads) {
+  std::vector<TableShard<Table>> shards;
+  for (const auto& table : tables) shards.push_back({table.template as<Table>(), table.ids()});
+  return find_bins(std::span<const TableShard<Table>>(shards), given, params, n_threads);
+}
+
+template <class Table>
+void check_sharded(std::size_t n_rows, std::uint64_t seed) {
+  const auto table = mixed_table<typename Table::Value>(n_rows, seed);
+  Random random(seed);
+  BinningParams params;
+  params.seed = seed;
+  params.rare_below = n_rows / 40;
+  params.width = seed % 3 == 1;
+  params.max_bins = seed % 2 == 0 ? 1024 : 40;
+  GivenColumns given = mixed_categories();
+  given.edges[MixedColumns::continuous + 1] = {-0.5, 0.5};
+  const BinMap bins = BinMap::fit(table.template as<Table>(), table.ids(), given, params, 1);
+  CHECK(bins.features().size() > 20 && bins.features().size() < MixedColumns::n);
+  for (const std::size_t k : {1, 2, 3, 7}) {
+    const auto shards = table.deal(k, random);
+    check_same(bins, sharded_bins<Table>(shards, given, params, 1 + static_cast<int>(k % 3)));
+  }
+}
+
+TEST_CASE("bins do not depend on how rows are dealt to shards") {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    check_sharded<DenseTable<double>>(1200, seed);
+    check_sharded<SparseTable<double>>(1200, seed);
+  }
+  check_sharded<DenseTable<float>>(800, 10);
+  check_sharded<SparseTable<float>>(800, 11);
+}
+
+TEST_CASE("shards may be empty, or hold a single row") {
+  const auto table = mixed_table<double>(300, 20);
+  const BinningParams params = exact();
+  const GivenColumns given = mixed_categories();
+  const std::vector<OwnedTable<double>> shards{table.slice(0, 0), table.slice(0, 299),
+                                               table.slice(5, 5), table.slice(299, 300)};
+  const BinMap bins = BinMap::fit(table.dense(), table.ids(), given, params, 1);
+  check_same(bins, sharded_bins<DenseTable<double>>(shards, given, params, 2));
+  check_same(bins, sharded_bins<SparseTable<double>>(shards, given, params, 2));
+  const std::vector<OwnedTable<double>> empty{table.slice(0, 0), table.slice(0, 0)};
+  check_same(BinMap::fit(empty[0].dense(), {}, given, params, 1),
+             sharded_bins<DenseTable<double>>(empty, given, params, 1));
+}
+
+// More rows than are read without sampling. Most values are integers, so that the least value above
+// an edge often comes from a row outside the sample.
+OwnedTable<float> large_table() {
+  constexpr std::size_t n_rows = (std::size_t{1} << 18) + 40000, n_columns = 6;
+  Random random(50);
+  std::vector<float> cells(n_rows * n_columns);
+  std::vector<RowId> ids;
+  for (std::size_t r = 0; r < n_rows; ++r) {
+    float* row = cells.data() + r * n_columns;
+    row[0] = static_cast<float>(random.fraction());
+    row[1] = static_cast<float>(random.below(30));
+    row[2] = random.chance(0.97) ? 0.0f : static_cast<float>(random.fraction()) - 0.3f;
+    row[3] = random.chance(0.0003) ? 1.0f : 0.0f;
+    row[random.chance(0.5) ? 4 : 5] = 1;
+    ids.push_back(static_cast<RowId>(mix(r) >> 10));
+  }
+  return {n_columns, std::move(cells), std::move(ids)};
+}
+
+TEST_CASE("bins of sampled rows do not depend on how rows are dealt to shards") {
+  const auto table = large_table();
+  BinningParams params;
+  params.rare_below = 200;
+  const BinMap bins = BinMap::fit(table.dense(), table.ids(), {}, params, 2);
+  CHECK_EQ(bins.features().size(), 5);
+  check_same(bins, BinMap::fit(table.sparse(), table.ids(), {}, params, 2));
+  Random random(51);
+  const auto shards = table.deal(3, random);
+  check_same(bins, sharded_bins<DenseTable<float>>(shards, {}, params, 2));
+  check_same(bins, sharded_bins<SparseTable<float>>(shards, {}, params, 2));
+
+  // No edge lies on the value of any row, sampled or not.
+  const std::vector<double>& edges = bins[0].edges;
+  CHECK_EQ(edges.size(), 103);
+  std::size_t n_on_edges = 0;
+  for (std::size_t r = 0; r < table.rows(); ++r)
+    n_on_edges += std::ranges::binary_search(edges, static_cast<double>(table.at(r, 0)));
+  CHECK_EQ(n_on_edges, 0);
+}
+
+TEST_CASE("rows without ids are numbered through the shards") {
+  const auto table = large_table();
+  const DenseTable<float> all = table.dense();
+  DenseTable<float> first = all, second = all;
+  first.rows = 100000;
+  second.rows = all.rows - first.rows;
+  second.data = all.row(first.rows);
+  const std::vector<TableShard<DenseTable<float>>> shards{
+      {first, {}, 0}, {second, {}, static_cast<RowId>(first.rows)}};
+  check_same(BinMap::fit(all, {}, {}, {}, 2),
+             find_bins(std::span<const TableShard<DenseTable<float>>>(shards), {}, {}, 2));
+}
+
+TEST_CASE("shards with different numbers of columns are rejected") {
+  const OwnedTable<double> a(1, {1}, {0}), b(2, {1, 2}, {1});
+  CHECK_THROWS_AS(sharded_bins<DenseTable<double>>({a, b}, {}, {}, 1), std::invalid_argument);
+  CHECK_THROWS_AS(sharded_bins<DenseTable<double>>({}, {}, {}, 1), std::invalid_argument);
 }
 
 }  // namespace

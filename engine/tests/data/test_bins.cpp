@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "data/bin_edges.hpp"
 #include "data/bins.hpp"
 #include "tests/check.hpp"
 #include "tests/random_numbers.hpp"

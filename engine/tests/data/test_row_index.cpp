@@ -11,8 +11,8 @@ namespace {
 
 using testing::Random;
 
-// Adds and removes rows the way RowTable does: a new row is appended, the last row takes the slot of a
-// removed one.
+// Adds and removes rows the way RowTable does: a new row is appended, the last row takes the slot
+// of a removed one.
 class IndexedIds {
  public:
   explicit IndexedIds(bool build_first) {
