@@ -62,8 +62,8 @@ struct Fixture {
   void lay_out(const std::vector<std::uint32_t>& columns) {
     CodeLayout next = rows.layout;
     next.add(columns);
-    const auto cells = rows.cells_to_place(next, columns);
-    rows.give_places(next, columns, cells);
+    const auto cells = rows.new_cells(next, columns);
+    rows.lay_out_columns(next, columns, cells);
   }
   std::vector<std::uint32_t> entries() const {
     return {rows.sparse_entries.begin(), rows.sparse_entries.end()};
@@ -169,12 +169,25 @@ TEST_CASE("columns that no row has any more leave the layout, unless they are as
 
 TEST_CASE("all columns without bins are chosen anew by the number of rows that have them") {
   Fixture f(n_fitted + 300);
-  f.rows.choose_places(f.bins, least);
+  f.rows.lay_out_frequent(f.bins, least);
   CHECK(std::ranges::equal(f.rows.layout.added(), f.columns_with(least)));
   check_rows(f.rows, f.bins, f.table);
-  f.rows.choose_places(f.bins, 10000);
+  f.rows.lay_out_frequent(f.bins, 10000);
   CHECK(f.rows.layout.added().empty());
   check_rows(f.rows, f.bins, f.table);
+}
+
+TEST_CASE("rows without entries have no added columns") {
+  Fixture f(n_fitted + 300);
+  const auto columns = f.columns_with(least);
+  f.lay_out(columns);
+  std::vector<Slot> all;
+  for (Slot slot = 0; slot < f.rows.size(); ++slot) all.push_back(slot);
+  f.rows.vacate(all, f.rows.moves_to_vacate(all));
+  CHECK(!f.rows.has_sparse());
+  CHECK(!f.rows.have_added_columns(std::vector<Slot>{0}));
+  const auto without = f.rows.layout_without_unused(f.bins, {}, {});
+  CHECK(without.has_value() && without->added().empty());
 }
 
 }  // namespace
