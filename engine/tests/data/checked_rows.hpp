@@ -1,6 +1,8 @@
 // Rows that are encoded by RowTable and compared with a naive encoder.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "data/row_table.hpp"
@@ -29,10 +31,18 @@ void append(RowTable& rows, const BinMap& bins, const OwnedTable<Value>& table) 
   }
 }
 
+// Whether the layout has features of this kind.
+inline bool has_kind(const RowTable& rows, FeatureLayout::Kind kind) {
+  for (std::size_t i = 0; i < rows.layout.size(); ++i)
+    if (rows.layout[i].kind == kind) return true;
+  return false;
+}
+
 // Checks that slot r holds row r of the table, in every feature.
 template <class Value>
 void check_rows(const RowTable& rows, const BinMap& bins, const OwnedTable<Value>& table) {
   REQUIRE(rows.size() == table.rows());
+  std::size_t n_entries = 0;
   for (Slot row = 0; row < rows.size(); ++row) {
     CHECK_EQ(rows.ids[row], table.ids()[row]);
     for (std::uint32_t c = 0; c < table.columns(); ++c)
@@ -43,7 +53,13 @@ void check_rows(const RowTable& rows, const BinMap& bins, const OwnedTable<Value
     CHECK(std::ranges::is_sorted(rare));
     CHECK(sparse.empty() || sparse.back() < rows.layout.histogram_size());
     CHECK(rare.empty() || rare.front() >= RareCell::first);
+    n_entries += sparse.size();
   }
+  const auto n_plain = static_cast<double>(rows.layout.n_bytes() + rows.layout.n_words());
+  const double expected = rows.size() == 0 ? n_plain
+                                           : n_plain + static_cast<double>(n_entries) /
+                                                           static_cast<double>(rows.size());
+  CHECK(std::abs(rows.cells_per_row() - expected) < 1e-9);
 }
 
 }  // namespace graftboost::testing

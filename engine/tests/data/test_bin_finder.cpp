@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 #include <vector>
 
+#include "data/bin_edges.hpp"
 #include "data/bin_finder.hpp"
 #include "tests/check.hpp"
 #include "tests/tables.hpp"
@@ -264,13 +267,86 @@ TEST_CASE("bins of sampled rows do not depend on how rows are dealt to shards") 
   check_same(bins, sharded_bins<DenseTable<float>>(shards, {}, params, 2));
   check_same(bins, sharded_bins<SparseTable<float>>(shards, {}, params, 2));
 
-  // No edge lies on the value of any row, sampled or not.
-  const std::vector<double>& edges = bins[0].edges;
-  CHECK_EQ(edges.size(), 103);
-  std::size_t n_on_edges = 0;
-  for (std::size_t r = 0; r < table.rows(); ++r)
-    n_on_edges += std::ranges::binary_search(edges, static_cast<double>(table.at(r, 0)));
-  CHECK_EQ(n_on_edges, 0);
+  // Every edge lies between neighbouring values of all rows, sampled or not.
+  for (const std::size_t c : {0, 1, 2}) {
+    std::set<double> values;
+    for (std::size_t r = 0; r < table.rows(); ++r) values.insert(table.at(r, c));
+    CHECK(bins[c].edges.size() > 20);
+    for (const double edge : bins[c].edges) {
+      const auto above = values.upper_bound(edge);
+      REQUIRE(above != values.begin() && above != values.end());
+      CHECK_EQ(edge, edge_between(*std::prev(above), *above));
+    }
+  }
+}
+
+// The least value above lower[k - 1] (or any) that is at most lower[k] (or any).
+template <class Value>
+double naive_least(const OwnedTable<Value>& table, std::size_t column,
+                   const WipedVector<double>& lower, std::size_t k) {
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t r = 0; r < table.rows(); ++r) {
+    const double value = table.at(r, column);
+    if ((k == 0 || value > lower[k - 1]) && (k == lower.size() || value <= lower[k]))
+      least = std::min(least, value);
+  }
+  return least;
+}
+
+template <class Table>
+void check_least_above(std::uint64_t seed) {
+  const auto table = mixed_table<typename Table::Value>(200, seed);
+  Random random(seed);
+  std::vector<std::uint32_t> columns;
+  ColumnValues lower;
+  for (std::uint32_t c = 0; c < table.columns(); ++c) {
+    if (random.chance(0.2)) continue;
+    columns.push_back(c);
+    WipedVector<double> values;
+    for (std::size_t i = random.below(5); i > 0; --i)
+      values.push_back(static_cast<float>(random.below(7)) / 2 - 1.75f);
+    std::ranges::sort(values);
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    lower.push_back(values);
+  }
+  ShardBinning<Table> shard({table.template as<Table>(), table.ids()}, RowSample{0, 0, 0.3});
+  shard.select(columns);
+  for (const int n_threads : {1, 3}) {
+    const ColumnValues least = shard.least_above(lower, n_threads);
+    REQUIRE(least.size() == columns.size());
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      REQUIRE(least[i].size() == lower[i].size() + 1);
+      for (std::size_t k = 0; k <= lower[i].size(); ++k)
+        CHECK_EQ(least[i][k], naive_least(table, columns[i], lower[i], k));
+    }
+  }
+}
+
+TEST_CASE("the least values between given values are those of all rows") {
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    check_least_above<DenseTable<double>>(seed);
+    check_least_above<SparseTable<double>>(seed);
+    check_least_above<DenseTable<float>>(seed);
+    check_least_above<SparseTable<float>>(seed);
+  }
+}
+
+TEST_CASE("whether bundles are worthwhile depends on the rows of all shards") {
+  constexpr std::size_t n_rows = 60, n_columns = 6;  // with 18 codes
+  std::vector<double> cells(n_rows * n_columns);
+  std::vector<RowId> ids;
+  for (std::size_t r = 0; r < n_rows; ++r) {
+    cells[r * n_columns + r % n_columns] = 1;
+    ids.push_back(static_cast<RowId>(r));
+  }
+  const OwnedTable<double> table(n_columns, cells, ids);
+  const BinMap bins = BinMap::fit(table.dense(), table.ids(), {}, exact(), 1);
+  CHECK_EQ(bins[0].bundle, 0);
+  std::vector<OwnedTable<double>> shards;
+  for (std::size_t begin = 0; begin < n_rows; begin += 10)
+    shards.push_back(table.slice(begin, begin + 10));
+  check_same(bins, sharded_bins<DenseTable<double>>(shards, {}, exact(), 1));
+  check_same(bins, sharded_bins<SparseTable<double>>(shards, {}, exact(), 1));
 }
 
 TEST_CASE("rows without ids are numbered through the shards") {

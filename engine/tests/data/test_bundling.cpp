@@ -56,8 +56,8 @@ TEST_CASE("features of a bundle have no conflicts and fit into a byte") {
     columns.push_back(f);
     features[f].common_share = 0.95;
     features[f].common_code = 1;
-    for (std::size_t e = 0; e < 1 + random.below(60); ++e)
-      features[f].edges.push_back(static_cast<double>(e));
+    const std::size_t n_edges = 1 + random.below(60);
+    for (std::size_t e = 0; e < n_edges; ++e) features[f].edges.push_back(static_cast<double>(e));
   }
   const BundleCandidates candidates(columns, features);
   CHECK_EQ(candidates.size(), n);

@@ -177,6 +177,21 @@ TEST_CASE("all columns without bins are chosen anew by the number of rows that h
   check_rows(f.rows, f.bins, f.table);
 }
 
+TEST_CASE("rows that were appended without being counted are counted after columns are chosen") {
+  Fixture f(n_fitted);
+  f.rows.find_frequent(0, least);
+  f.append_from(n_fitted);
+  f.rows.lay_out_frequent(f.bins, 10000);  // changes nothing, but more rows may be uncounted
+  const auto slot = static_cast<Slot>(f.rows.size());
+  f.append_from(n_fitted);
+
+  Fixture fresh(n_fitted + 300);
+  fresh.append_from(n_fitted);
+  const auto expected = fresh.rows.find_frequent(slot, 80);
+  CHECK(!expected.empty());
+  CHECK(f.rows.find_frequent(slot, 80) == expected);
+}
+
 TEST_CASE("rows without entries have no added columns") {
   Fixture f(n_fitted + 300);
   const auto columns = f.columns_with(least);
