@@ -48,16 +48,57 @@ struct ColumnBlock {
   }
 };
 
-// Rows in which a block of columns is not 0, and the least values above each of the `lower` values.
+// The least values of a block of columns above each of the `lower` values, over some of the rows.
+// Owns the least values.
 template <class Value>
-struct LeastValues {
-  std::vector<std::size_t> n_nonzero;
-  std::vector<WipedVector<Value>> least;
-
-  void add(std::size_t c, const WipedVector<Value>& lower, Value value) {
-    Value& known = least[c][n_below(lower.data(), lower.size(), value)];
-    if (value < known) known = value;  // false for a missing value
+class LeastValues {
+ public:
+  LeastValues() = default;
+  // Refers to the values of lower[begin] to lower[end - 1].
+  LeastValues(const std::vector<WipedVector<Value>>& lower, std::size_t begin, std::size_t end) {
+    std::size_t n = 0;
+    for (std::size_t c = begin; c < end; ++c) n += lower[c].size() + 1;
+    least_.assign(n, std::numeric_limits<Value>::infinity());
+    Value* least = least_.data();
+    for (std::size_t c = begin; c < end; ++c) {
+      columns_.push_back({lower[c].data(), lower[c].size(), least, 0});
+      least += lower[c].size() + 1;
+    }
   }
+
+  void add_nonzero(std::size_t i, Value value) {
+    ++columns_[i].n_nonzero;
+    columns_[i].add(value);
+  }
+  // The values of all parts, which together have read `n_rows` rows.
+  static WipedVector<double> merged(std::span<LeastValues* const> parts, std::size_t i,
+                                    std::size_t n_rows) {
+    std::size_t n_nonzero = 0;
+    for (const LeastValues* part : parts) n_nonzero += part->columns_[i].n_nonzero;
+    if (n_nonzero < n_rows) parts[0]->columns_[i].add(Value{0});
+    const std::size_t n = parts[0]->columns_[i].n_lower + 1;
+    WipedVector<double> result(n, std::numeric_limits<double>::infinity());
+    for (const LeastValues* part : parts) {
+      for (std::size_t k = 0; k < n; ++k)
+        result[k] = std::min<double>(result[k], part->columns_[i].least[k]);
+    }
+    return result;
+  }
+
+ private:
+  struct Column {
+    const Value* lower;
+    std::size_t n_lower;
+    Value* least;  // n_lower + 1 values
+    std::size_t n_nonzero;
+
+    void add(Value value) {
+      Value& known = least[n_below(lower, n_lower, value)];
+      if (value < known) known = value;  // false for a missing value
+    }
+  };
+  std::vector<Column> columns_;
+  WipedVector<Value> least_;
 };
 
 // The most frequent code of a feature.
@@ -135,9 +176,9 @@ std::vector<Distribution> ShardBinning<Table>::distributions(std::size_t begin,
                                                              std::size_t end) const {
   using Key = decltype(ordered_key(Value{}));
   std::vector<Distribution> result;
-  Array<Key> scratch;
+  result.reserve(end - begin);
   if constexpr (is_sparse<Table>) {
-    Array<Key> keys;
+    Array<Key> keys, scratch;
     for (std::size_t c = begin; c < end; ++c) {
       std::size_t n_missing = 0, n_keys = 0;
       keys.resize(begin_[c + 1] - begin_[c]);
@@ -155,6 +196,7 @@ std::vector<Distribution> ShardBinning<Table>::distributions(std::size_t begin,
     std::vector<Array<Key>> keys(n);
     for (auto& column : keys) column.resize(n_sampled_);
     std::vector<std::size_t> n_keys(n);
+    Array<Key> scratch;
     for (std::size_t i = 0; i < n_sampled_; ++i) {
       const std::size_t row = sampled_row(i);
       for (std::size_t c = 0; c < n; ++c) {
@@ -166,6 +208,7 @@ std::vector<Distribution> ShardBinning<Table>::distributions(std::size_t begin,
     for (std::size_t c = 0; c < n; ++c) {
       keys[c].resize(n_keys[c]);
       result.push_back(distribution_of(keys[c], 0, n_sampled_ - n_keys[c], scratch));
+      keys[c] = {};  // its memory serves the distribution of the next column
     }
   }
   return result;
@@ -188,33 +231,22 @@ ColumnValues ShardBinning<Table>::least_above(const ColumnValues& lower, int n_t
   parallel(n_threads, found.size(), [&](std::size_t task) {
     const std::size_t share = task / n_blocks, begin = task % n_blocks * block_size;
     const ColumnBlock block{columns_, begin, std::min(n, begin + block_size)};
-    LeastValues<Value> values;
-    values.n_nonzero.resize(block.size());
-    for (std::size_t i = 0; i < block.size(); ++i)
-      values.least.emplace_back(lower[begin + i].size() + 1,
-                                std::numeric_limits<Value>::infinity());
+    LeastValues<Value> values(lower_values, block.begin, block.end);
+    const Table table = x;  // a copy, because the counters that are written cannot alias it
     const std::size_t end = x.rows * (share + 1) / n_shares;
     for (std::size_t r = x.rows * share / n_shares; r < end; ++r) {
-      x.for_each_nonzero(r, block, [&](std::uint32_t i, Value value) {
-        ++values.n_nonzero[i];
-        values.add(i, lower_values[begin + i], value);
-      });
+      table.for_each_nonzero(r, block,
+                             [&](std::uint32_t i, Value value) { values.add_nonzero(i, value); });
     }
     found[task] = std::move(values);
   });
 
   ColumnValues result(n);
+  std::vector<LeastValues<Value>*> shares(n_shares);
   for (std::size_t c = 0; c < n; ++c) {
-    const std::size_t block = c / block_size, i = c % block_size;
-    LeastValues<Value>& all = found[block];
-    for (std::size_t share = 1; share < n_shares; ++share) {
-      const LeastValues<Value>& part = found[share * n_blocks + block];
-      all.n_nonzero[i] += part.n_nonzero[i];
-      for (std::size_t k = 0; k < all.least[i].size(); ++k)
-        all.least[i][k] = std::min(all.least[i][k], part.least[i][k]);
-    }
-    if (all.n_nonzero[i] < x.rows) all.add(i, lower_values[c], Value{0});
-    result[c].assign(all.least[i].begin(), all.least[i].end());
+    for (std::size_t share = 0; share < n_shares; ++share)
+      shares[share] = &found[share * n_blocks + c / block_size];
+    result[c] = LeastValues<Value>::merged(shares, c % block_size, x.rows);
   }
   return result;
 }

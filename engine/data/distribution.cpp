@@ -45,7 +45,7 @@ void sort_keys(Array<Key>& keys, Array<Key>& scratch) {
 }
 
 // Appends a value above all others.
-void append(Distribution& to, double value, std::size_t count) {
+inline void append(Distribution& to, double value, std::size_t count) {
   if (value == 0) to.n_zeros = count;
   to.values.push_back(value);
   to.first.push_back(to.size);
@@ -56,8 +56,12 @@ template <class Key>
 Distribution from_keys(Array<Key>& keys, std::size_t n_zeros, std::size_t n_missing,
                        Array<Key>& scratch) {
   sort_keys(keys, scratch);
+  std::size_t n_distinct = 2;  // the first key and zero
+  for (std::size_t i = 1; i < keys.size(); ++i) n_distinct += keys[i] != keys[i - 1];
   Distribution result;
   result.n_missing = n_missing;
+  result.values.reserve(n_distinct);
+  result.first.reserve(n_distinct);
   std::size_t i = 0;
   while (i < keys.size() || n_zeros != 0) {
     if (n_zeros != 0 && (i == keys.size() || value_of(keys[i]) >= 0)) {
