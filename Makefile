@@ -17,6 +17,7 @@ TORTURED := build/torture.jsonl
 # Folders are listed too: their time changes when a file in them goes away.
 SOURCES := pyproject.toml CMakeLists.txt LICENSE \
     $(shell find engine src -name __pycache__ -prune -o -print)
+CXX_SOURCES := $(shell find engine tests/faults -name '*.cpp' -o -name '*.hpp')
 
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check --no-input install --quiet
 
@@ -27,7 +28,7 @@ export CXX
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test torture lint format bench experiments sanitize races install clean
+.PHONY: help demo test enginetests torture lint format bench experiments sanitize races install clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,8 +39,18 @@ help:  ## Show this list
 demo: $(STAMPS)/package $(STAMPS)/extra-demo  ## Have a model forget customers: a minute's tour
 	$(BIN)/python -m graftboost demo $(ARGS)
 
-test: $(STAMPS)/package $(STAMPS)/extra-test  ## Run the tests and the examples in the docstrings
+test: enginetests $(STAMPS)/package $(STAMPS)/extra-test  ## Run the tests and the examples in the docstrings
 	$(BIN)/python -m pytest -n $(WORKERS) tests/ --pyargs graftboost $(ARGS)
+
+# $(call build_engine_tests,folder,sanitizers): the C++ tests, in a build of their own without Python.
+build_engine_tests = @$(BIN)/cmake -S . -B $(1) -G Ninja --log-level=WARNING \
+	    -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(BIN)/ninja" -DCMAKE_BUILD_TYPE=$(if $(2),Debug,Release) \
+	    -DGRAFTBOOST_BUILD_MODULE=OFF -DGRAFTBOOST_BUILD_TESTS=ON -DGRAFTBOOST_SANITIZE=$(2) \
+	    > /dev/null && $(BIN)/cmake --build $(1) -j $(WORKERS) -- --quiet
+
+enginetests: $(STAMPS)/build-tools  ## Build and run the C++ tests of the engine
+	$(call build_engine_tests,build/engine_tests,)
+	build/engine_tests/engine_tests
 
 # Half an hour on two cores; SCALE=10 takes ten times as long. What was counted is printed even if a
 # test fails.
@@ -52,14 +63,14 @@ torture: $(STAMPS)/package $(STAMPS)/extra-test  ## Test every promise of reliab
 lint: $(STAMPS)/package $(STAMPS)/extra-lint  ## Check style, format, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run -Werror engine/*.cpp engine/*.hpp tests/faults/*.cpp
+	$(BIN)/clang-format --dry-run -Werror $(CXX_SOURCES)
 	$(BIN)/mypy
 	PYTHONPATH=src $(BIN)/lint-imports
 
 format: $(STAMPS)/extra-lint  ## Bring the sources into the form that lint asks for
 	$(BIN)/ruff check --fix --exit-zero .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i engine/*.cpp engine/*.hpp tests/faults/*.cpp
+	$(BIN)/clang-format -i $(CXX_SOURCES)
 
 bench: $(STAMPS)/package $(STAMPS)/extra-bench  ## Compare speed, memory and error with others
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -79,6 +90,8 @@ sanitized = LD_PRELOAD="$$(ldd $(SANITIZED)/$(1)/package/graftboost/_engine*.so 
 	    $(BIN)/python -m pytest -p no:faulthandler --capture=sys
 
 sanitize: $(SANITIZED)/address/stamp $(STAMPS)/extra-test  ## Test engine and odd files under sanitizers
+	$(call build_engine_tests,$(SANITIZED)/engine_tests,$(SANITIZERS_address))
+	$(SANITIZED)/engine_tests/engine_tests
 	$(call sanitized,address) tests/engine tests/faults/test_model_mutations.py \
 	    tests/faults/test_store_mutations.py $(ARGS)
 

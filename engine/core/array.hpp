@@ -1,4 +1,4 @@
-// A growable array of plain values that is not filled on creation.
+// A growable array of plain values that leaves no copy of its elements behind.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,18 @@
 
 namespace graftboost {
 
-// Elements to leave room for in an array per row, so that the first rows that are added move nothing.
-// Memory that is not touched costs nothing.
+// The number of elements to reserve beyond n_rows in an array with one element per row, so that the
+// first added rows do not move it. Memory that was never written takes no pages.
 inline std::size_t room_to_grow(std::size_t n_rows) { return n_rows / 64 + 64; }
 
-// Owns its memory, or has it lent by somebody who keeps it as long as it is referred to: a model that is
-// read from a file works on the file's own pages. Elements past what was written are indeterminate.
+// Owns its memory, or borrows it from a lender that keeps it valid: a model that is loaded from a
+// file works on the pages of the file. New elements are indeterminate until they are written.
 //
-// No stale copy of an element survives: not when the array grows, shrinks, is assigned to or destroyed.
-// Past its size there is memory that was never written, or was wiped. Large arrays grow through realloc,
-// which moves their pages, not bytes: adding a row to a model of gigabytes stays cheap.
+// No stale copy of an element survives when the array grows, shrinks, is assigned to or is
+// destroyed. The memory past its size was never written or has been wiped. Borrowed memory is wiped
+// when the array moves out of it, and otherwise belongs to the lender. Large arrays grow through
+// realloc, which moves pages instead of copying bytes, so that adding a row to a model of several
+// gigabytes is cheap.
 template <class T>
 class Array {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -31,7 +33,8 @@ class Array {
  public:
   Array() = default;
   explicit Array(std::size_t size) { resize(size); }
-  // Lent: there is room for `capacity` elements, of which `size` are there.
+  // Borrows memory for `capacity` elements, of which the first `size` are in use. The array refers
+  // to the lender as long as it uses the memory.
   Array(T* data, std::size_t size, std::size_t capacity, std::shared_ptr<const void> lender)
       : data_(data), size_(size), capacity_(capacity), lender_(std::move(lender)) {}
   Array(const Array& other) {
@@ -56,14 +59,15 @@ class Array {
     lender_.swap(other.lender_);
   }
 
-  // Grows by an eighth at least once it has been filled, so that appending is cheap. Shrinking does not
-  // move anything and cannot fail.
+  // An array that has to move leaves room for an eighth more, so that appending is cheap. Shrinking
+  // neither moves nor fails, and wipes the elements that are dropped.
   void resize(std::size_t size) {
     if (size > capacity_) move_to(capacity_ == 0 ? size : size + capacity_ / 8);
     if (size < size_) graftboost::wipe(data_ + size, (size_ - size) * sizeof(T));
     size_ = size;
   }
-  // Room for so many without moving; the memory is not touched before it is used.
+  // Makes room for this many elements without moving later. The memory is not touched before it is
+  // used.
   void reserve(std::size_t capacity) {
     if (capacity > capacity_) move_to(capacity_ == 0 ? capacity : capacity + capacity_ / 8);
   }
@@ -89,7 +93,8 @@ class Array {
   void wipe() { graftboost::wipe(data_, size_ * sizeof(T)); }
 
  private:
-  // Above this, malloc maps pages of their own for an array, whatever it has learned to do below.
+  // From this size on, malloc always maps separate pages for an array. Below, it adapts the size
+  // from which it does so.
   static constexpr std::size_t least_mapped_bytes = std::size_t{64} << 20;
 
   void move_to(std::size_t capacity) {
@@ -111,7 +116,7 @@ class Array {
   T* data_ = nullptr;
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;
-  std::shared_ptr<const void> lender_;  // none: the memory is its own
+  std::shared_ptr<const void> lender_;  // null if the array owns its memory
 };
 
 }  // namespace graftboost

@@ -20,7 +20,7 @@ void before_fork() {
 void after_fork_in_parent() { n_forking.fetch_sub(1); }
 void after_fork_in_child() {
   generation.fetch_add(1);
-  n_forking.store(0);  // other threads that forked at the same time are not here
+  n_forking.store(0);  // threads that forked at the same time do not exist in the child
 }
 
 [[maybe_unused]] const int registered =
@@ -30,8 +30,8 @@ void after_fork_in_child() {
 
 unsigned fork_generation() { return generation.load(); }
 
-// Announces itself first and looks then, as before_fork() does: of two that come at the same time, one
-// sees the other.
+// Like before_fork(), this first announces itself and then checks the other counter. Of a fork and
+// a thread that start at the same time, at least one therefore sees the other.
 void ForkBarrier::enter() {
   for (;;) {
     n_at_work.fetch_add(1);

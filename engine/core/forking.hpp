@@ -1,15 +1,17 @@
-// What a fork must not meet: a child has all of its parent's memory, but only the thread that forked.
+// Protection against fork(): a child has all of its parent's memory, but only the thread that
+// forked.
 #pragma once
 
 #include <atomic>
 
 namespace graftboost {
 
-// How often this process, or one that it was forked from, was forked.
+// The number of forks between the first process that loaded the engine and this one.
 unsigned fork_generation();
 
-// A fork waits until nobody is at work on a model, so that a child finds every model whole and unlocked.
-// Whoever is at work must not wait for the interpreter's lock: the thread that forks has it.
+// A fork waits until no thread is at work on a model, so that the child finds every model
+// consistent and unlocked. A thread at work must not wait for the lock of the Python interpreter,
+// because the thread that forks holds it.
 class ForkBarrier {
  public:
   class AtWork {
@@ -24,16 +26,16 @@ class ForkBarrier {
   static void leave();
 };
 
-// A lock for work that may need the interpreter's lock and can be done twice. If the thread that held it
-// was lost in a fork, the child takes it over.
+// A lock for work that may need the lock of the interpreter and that may be done twice. If a fork
+// lost the thread that held it, the child takes it over.
 class ForkSafeLock {
  public:
   void lock();
   void unlock() { holder_.store(0); }
 
  private:
-  std::atomic<unsigned> holder_{
-      0};  // 1 + the generation of the process that holds it; 0: nobody does
+  // 1 + the fork generation of the process that holds the lock; 0 if it is free.
+  std::atomic<unsigned> holder_{0};
 };
 
 }  // namespace graftboost

@@ -23,11 +23,11 @@ inline void relax() {
 #endif
 }
 
-// Tasks here last microseconds, and waking a sleeping thread costs tens of them: a worker looks for
-// the next job this many times before it goes to sleep.
+// Many tasks take microseconds, and waking a sleeping thread takes tens of them. A worker therefore
+// checks this many times for the next job before it goes to sleep.
 constexpr int spins_before_sleep = 8000;
 
-// One call of parallel(): the tasks are handed out by a shared counter.
+// One call of parallel(). Threads take the next task from a shared counter.
 struct Job {
   const std::function<void(std::size_t)>* task = nullptr;
   std::size_t n_tasks = 0;
@@ -54,9 +54,10 @@ struct Job {
 
 thread_local bool inside_task = false;
 
-// Owns the worker threads, which live as long as the process. At most one Job is current at a time
-// (`busy_` is held by its caller). A worker raises `visitors_` before it looks at the Job and lowers
-// it after its last look; the caller withdraws the Job and waits for zero before the Job dies.
+// Owns the worker threads, which live as long as the process. At most one Job is current at a time;
+// its caller holds `busy_`. A worker increments `visitors_` before it reads the pointer to the Job
+// and decrements it after it last used the Job. The caller withdraws the Job and waits until
+// `visitors_` is zero before it destroys the Job.
 class Workers {
  public:
   void run(int n_threads, Job& job) {
@@ -86,7 +87,7 @@ class Workers {
     inside_task = outer;
   }
 
-  // If the system has no more threads, or no memory for one, those that there are do the work.
+  // If the system cannot start another thread, those that were started do the work.
   void start(int wanted) noexcept {
     try {
       for (; n_started_ < wanted; ++n_started_) std::thread([this] { serve(); }).detach();
@@ -95,7 +96,9 @@ class Workers {
   }
 
   void serve() {
-    std::uncaught_exceptions();  // memory that a thread needs to throw is there before it has to
+    // Allocates the memory that the thread needs for throwing, while there is some. The result is
+    // used, because the call would be optimised away otherwise.
+    [[maybe_unused]] const volatile int n_uncaught = std::uncaught_exceptions();
     inside_task = true;
     unsigned seen = 0;
     for (;;) {
@@ -125,8 +128,8 @@ class Workers {
   std::condition_variable wake_;
 };
 
-// A forked child has the parent's memory but none of its threads: it gets workers of its own. The
-// old object is left as it is, because destroying locks that a lost thread holds is undefined.
+// A forked child has none of its parent's threads and gets workers of its own. The old object is
+// leaked, because destroying a lock that a lost thread holds is undefined.
 Workers* workers = new Workers;
 
 [[maybe_unused]] const int registered =

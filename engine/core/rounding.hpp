@@ -1,4 +1,4 @@
-// Rounding and conversion of numbers in ways that vectorise.
+// Rounding and conversion of numbers in loops that the compiler can vectorise.
 #pragma once
 
 #include <bit>
@@ -6,15 +6,15 @@
 
 namespace graftboost {
 
-// std::nearbyint for |x| < 2^51, to the last bit, without a call: adding 1.5 * 2^52 leaves no bits
-// for a fraction.
+// The same as std::nearbyint for |x| < 2^51, without a call: after adding 1.5 * 2^52 no bits are
+// left for a fraction.
 inline double round_to_even(double x) {
   constexpr double shift = 0x1.8p52;
   return (x + shift) - shift;
 }
 
-// For |x| < 2^51 the double of an integer by the same trick, which vectorises where a conversion of
-// 64-bit integers does not.
+// Converts an integer with |x| < 2^51 to double in the same way. Unlike a conversion of 64-bit
+// integers, this vectorises.
 inline constexpr std::int64_t most_shiftable = std::int64_t{1} << 51;
 inline double shifted_to_double(std::int64_t x) {
   constexpr double shift = 0x1.8p52;

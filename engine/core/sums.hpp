@@ -1,4 +1,4 @@
-// Sums over rows of what they recorded in a tree: gradients, hessians and row counts.
+// Sums over rows of gradients, hessians and row counts.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace graftboost {
 
-// Sum over a set of rows of their contributions, wide enough for any model.
+// The sums of a set of rows, wide enough for any model.
 struct Totals {
   std::int64_t g = 0;
   std::int64_t h = 0;
@@ -25,14 +25,16 @@ struct Totals {
   friend bool operator==(const Totals&, const Totals&) = default;
 };
 
-// The same in sixteen bytes, for a cell of a histogram: g in one lane, h and n share the other,
+// The same sums in sixteen bytes, for a cell of a histogram. One lane holds g; h and n share the
+// other:
 //
 //     lane 0    g
 //     lane 1    h (41 bits) | n (23 bits)
 //
-// One 128-bit add a cell. A row's h is at most 2^18, so that the h of 2^23 - 1 unweighted rows just fits
-// into its 41 bits if the lane has no sign. Lanes wrap around: differences of sums of which one contains
-// the other are exact whatever happens on the way.
+// Adding a row to a cell is one 128-bit addition. The hessian of a row is at most 2^18, so that the
+// sum of 2^23 - 1 unweighted rows fits into 41 bits of an unsigned lane. Lanes wrap around. A sum
+// of rows within these limits is exact even if intermediate results, such as the difference of two
+// partial sums, were not representable.
 class PackedSums {
   using Lanes [[gnu::vector_size(16)]] = std::uint64_t;
 
@@ -49,7 +51,7 @@ class PackedSums {
     return {static_cast<std::int64_t>(lanes_[0]), hessian_in(lanes_[1]), rows_in(lanes_[1])};
   }
 
-  // As two integers: g, and the lane that h and n share.
+  // Writes two integers: g, and the lane that h and n share.
   void store(std::uint64_t* two) const { std::memcpy(two, &lanes_, sizeof(lanes_)); }
   static std::int64_t hessian_in(std::uint64_t lane) {
     return static_cast<std::int64_t>(lane >> count_bits);
@@ -75,7 +77,7 @@ class PackedSums {
   Lanes lanes_{0, 0};
 };
 
-// With weights, or with more rows than PackedSums can count, a cell takes the full Totals.
+// The cells of a histogram if rows have weights, or are more than PackedSums can count.
 using WideSums = Totals;
 
 }  // namespace graftboost

@@ -1,34 +1,34 @@
-// The words of the engine: what a row, a gradient, a sum and a split are, and on which grids they lie.
+// The basic types of the engine and the grids on which values lie.
 //
-// Everything a row contributes to a tree is an integer. Integer sums have no order, so threads, the
-// order of rows and the history of updates cannot change them, and taking a row out leaves exactly
-// what was there without it.
+// Everything that a row contributes to a tree is an integer. Sums of integers depend neither on
+// threads, on the order of rows nor on the history of updates, and removing a row leaves exactly
+// the sums of the other rows.
 #pragma once
 
 #include <cstdint>
 
 namespace graftboost {
 
-using Slot = std::uint32_t;     // where a row lives inside the engine; users know rows by RowId
-using RowId = std::int64_t;     // never shifts, whatever is added or removed
+using Slot = std::uint32_t;     // position of a row in the engine's arrays; changes when rows move
+using RowId = std::int64_t;     // the user's identifier of a row; never changes
 using Code = std::uint16_t;     // the candidate interval (or category) of a cell; 0 is "missing"
-using Gradient = std::int32_t;  // a recorded gradient, on its loss's fixed grid
-using Weight = std::int32_t;    // a row's weight as a multiple of the model's weight unit
+using Gradient = std::int32_t;  // a recorded gradient, on the fixed grid of its loss
+using Weight = std::int32_t;    // the weight of a row as a multiple of the model's weight unit
 using NodeIndex =
-    std::int32_t;  // position of a node in its tree; children of split s are 2s+1, 2s+2
+    std::int32_t;  // position in a tree; the children of split s are 2s + 1 and 2s + 2
 
 inline constexpr Code missing_code = 0;
 inline constexpr NodeIndex no_node = -1;
 
-// Leaf values lie on a grid of 2^-32, so that sums of them are exact in double and a row's score
-// does not depend on the order in which it was put together.
+// Leaf values are multiples of 2^-32, so that their sums are exact in double precision and the
+// score of a row does not depend on the order of addition.
 inline constexpr double leaf_value_grid = 0x1p-32;
 inline constexpr double largest_leaf_value = 0x1p15;
 
-// A split needs this much gain: below, it is rounding.
+// Smaller gains are rounding errors, and no split is made for them.
 inline constexpr double least_gain = 1e-9;
 
-// "Goes left" for every kind of split is one comparison of codes modulo 2^16:
+// For every kind of split, one comparison of codes modulo 2^16 decides whether a row goes left:
 //
 //     left  <=>  code - low  <=  span
 //

@@ -1,4 +1,4 @@
-// Memory that is overwritten before it is given back: a removed row must not live on in freed buffers.
+// Memory that is overwritten before it is freed, so that no freed buffer contains a removed row.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,14 @@
 
 namespace graftboost {
 
-// Overwrites memory in a way that compilers do not leave out.
+// Overwrites memory with zeros. The compiler cannot optimise this away.
 inline void wipe(void* memory, std::size_t n_bytes) {
   if (n_bytes == 0) return;
   std::memset(memory, 0, n_bytes);
   __asm__ __volatile__("" : : "r"(memory) : "memory");
 }
 
+// Owns nothing; memory from it is wiped up to its full capacity before it is freed.
 template <class T>
 struct WipingAllocator {
   using value_type = T;
@@ -31,7 +32,7 @@ struct WipingAllocator {
   friend bool operator==(const WipingAllocator&, const WipingAllocator&) { return true; }
 };
 
-// For values that come from rows.
+// A vector for values that come from rows.
 template <class T>
 using WipedVector = std::vector<T, WipingAllocator<T>>;
 

@@ -9,10 +9,11 @@ namespace {
 
 constexpr std::uint32_t most_narrow_codes = 256;
 
-// What looking for a row's sparse cells costs, in plain cells: below this nothing is stored sparsely.
+// The cost of finding a row's entries, in plain cells. If sparse features save less than this in
+// total, no feature is stored sparsely.
 constexpr double sparse_row_cost = 8;
 
-// The features worth storing sparsely: those that save something, if together they save enough.
+// Whether each feature is stored sparsely.
 std::vector<bool> choose_sparse(const std::vector<Feature>& features) {
   std::vector<bool> chosen(features.size());
   double saved = 0;
@@ -25,54 +26,55 @@ std::vector<bool> choose_sparse(const std::vector<Feature>& features) {
   return chosen;
 }
 
-FeatureLayout place_of(const Feature& feature, std::uint32_t column) {
-  FeatureLayout place;
-  place.column = column;
-  place.n_codes = feature.n_codes();
-  place.common_code = feature.common_code;
-  place.zero_code = feature.code(0.0);
-  place.categorical = feature.categorical();
-  return place;
+// The parts of a layout that follow from the feature alone.
+FeatureLayout layout_of(const Feature& feature, std::uint32_t column) {
+  FeatureLayout layout;
+  layout.column = column;
+  layout.n_codes = feature.n_codes();
+  layout.common_code = feature.common_code;
+  layout.zero_code = feature.code(0.0);
+  layout.categorical = feature.categorical();
+  return layout;
 }
 
 }  // namespace
 
 CodeLayout::CodeLayout(const BinMap& bins)
-    : numbers_(bins.cut()), n_cut_(bins.cut().size()), rare_(place_of(BinMap::rare(), 0)) {
+    : numbers_(bins.cut()), n_cut_(bins.cut().size()), rare_(layout_of(BinMap::rare(), 0)) {
   rare_.kind = Kind::rare;
   const std::vector<Feature>& features = bins.features();
-  const std::vector<bool> sparse = choose_sparse(features);
-  std::vector<std::uint32_t> narrow, wide, rest;
+  const std::vector<bool> is_sparse = choose_sparse(features);
+  std::vector<std::uint32_t> narrow, wide, sparse;
   std::vector<std::vector<std::uint32_t>> bundles;
   for (std::uint32_t i = 0; i < features.size(); ++i) {
     const Feature& feature = features[i];
-    places_.push_back(place_of(feature, bins.cut()[i]));
+    features_.push_back(layout_of(feature, bins.cut()[i]));
     if (feature.bundle >= 0) {
       const auto b = static_cast<std::size_t>(feature.bundle);
       if (b >= bundles.size()) bundles.resize(b + 1);
       bundles[b].push_back(i);
     } else {
-      (sparse[i] ? rest : feature.n_codes() <= most_narrow_codes ? narrow : wide).push_back(i);
+      (is_sparse[i] ? sparse : feature.n_codes() <= most_narrow_codes ? narrow : wide).push_back(i);
     }
   }
   for (const std::uint32_t i : narrow) {
     byte_offsets_.push_back(static_cast<std::uint32_t>(histogram_size_));
-    place(i, Kind::narrow, n_bytes() - 1);
+    lay_out(i, Kind::narrow, n_bytes() - 1);
   }
   first_bundle_ = n_bytes();
-  for (const auto& numbers : bundles) bundle(numbers, features);
+  for (const auto& numbers : bundles) lay_out_bundle(numbers, features);
   for (const std::uint32_t i : wide) {
     word_offsets_.push_back(static_cast<std::uint32_t>(histogram_size_));
-    place(i, Kind::wide, first_word() + n_words() - 1);
+    lay_out(i, Kind::wide, first_word() + n_words() - 1);
   }
   plain_size_ = histogram_size_;
   first_sparse_ = by_offset_.size();
-  for (const std::uint32_t i : rest) place(i, Kind::sparse, 0);
+  for (const std::uint32_t i : sparse) lay_out(i, Kind::sparse, 0);
   row_bytes_ = wide.empty() ? n_bytes() : 2 * (first_word() + n_words());
 }
 
-void CodeLayout::bundle(const std::vector<std::uint32_t>& numbers,
-                        const std::vector<Feature>& features) {
+void CodeLayout::lay_out_bundle(const std::vector<std::uint32_t>& numbers,
+                                const std::vector<Feature>& features) {
   const auto none_differs = static_cast<std::uint32_t>(histogram_size_++);
   byte_offsets_.push_back(none_differs);
   implied_cells_.push_back(none_differs);
@@ -81,35 +83,35 @@ void CodeLayout::bundle(const std::vector<std::uint32_t>& numbers,
   std::uint32_t byte = 1;
   for (const std::uint32_t number : numbers) {
     const BundledCodes codes(features[number]);
-    FeatureLayout& p = places_[number];
-    p.base = byte;
-    p.first_bundled = codes.first;
-    p.n_bundled = codes.n;
-    place(number, Kind::bundled, n_bytes() - 1);
+    FeatureLayout& layout = features_[number];
+    layout.base = byte;
+    layout.first_bundled = codes.first;
+    layout.n_bundled = codes.n;
+    lay_out(number, Kind::bundled, n_bytes() - 1);
     for (std::uint32_t i = 0; i < codes.n; ++i)
-      bundle_cells_[cells + byte++] = p.offset + codes.first + i;
+      bundle_cells_[cells + byte++] = layout.offset + codes.first + i;
   }
 }
 
-void CodeLayout::place(std::uint32_t number, Kind kind, std::size_t position) {
-  FeatureLayout& p = places_[number];
-  p.kind = kind;
-  p.offset = static_cast<std::uint32_t>(histogram_size_);
-  p.position = static_cast<std::uint32_t>(position);
-  histogram_size_ += p.n_codes;
+void CodeLayout::lay_out(std::uint32_t number, Kind kind, std::size_t position) {
+  FeatureLayout& layout = features_[number];
+  layout.kind = kind;
+  layout.offset = static_cast<std::uint32_t>(histogram_size_);
+  layout.position = static_cast<std::uint32_t>(position);
+  histogram_size_ += layout.n_codes;
   by_offset_.push_back(number);
-  if (kind == Kind::bundled) implied_cells_.push_back(p.offset + p.common_code);
-  n_differing_ += p.counts_only_differing();
-  any_commonly_missing_ |= p.counts_only_differing() && p.common_code == missing_code;
-  if (p.counts_only_differing() && p.zero_code != p.common_code)
-    not_zero_commonly_.push_back(number);
+  if (kind == Kind::bundled) implied_cells_.push_back(layout.offset + layout.common_code);
+  if (!layout.counts_only_differing()) return;
+  ++n_differing_;
+  any_commonly_missing_ |= layout.common_code == missing_code;
+  if (layout.zero_code != layout.common_code) zero_differs_.push_back(number);
 }
 
 void CodeLayout::add(std::span<const std::uint32_t> columns) {
   for (const std::uint32_t column : columns) {
     numbers_.add(column);
-    places_.push_back(place_of(BinMap::rare(), column));
-    place(static_cast<std::uint32_t>(places_.size() - 1), Kind::sparse, 0);
+    features_.push_back(layout_of(BinMap::rare(), column));
+    lay_out(static_cast<std::uint32_t>(features_.size() - 1), Kind::sparse, 0);
   }
 }
 

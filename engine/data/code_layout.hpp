@@ -1,4 +1,4 @@
-// Where the codes of each feature are kept, and where its sums lie in a histogram.
+// Where the codes of each feature are stored in a row, and where its cells lie in a histogram.
 #pragma once
 
 #include <cstdint>
@@ -11,48 +11,61 @@
 
 namespace graftboost {
 
-//   narrow    one byte a cell       features with at most 256 codes
-//   wide      two bytes a cell      the others
-//   bundled   one byte for several  features that hardly ever differ from their common codes together
-//   sparse    only cells that differ from the feature's common code
-//   rare      likewise, and no sums: columns that so few rows have that they cannot be split
+// The layout of one feature. Its codes are stored in one of these ways:
 //
-// A row's narrow, bundled and wide codes lie side by side, so that a histogram touches one or two
-// cache lines a row. All one-hot columns of a category are one byte, and cost a histogram one addition
-// a row: the features of a bundle have their sums one after the other behind a cell for "none differs",
-// and a byte for each code that rows were seen to have beside the common one.
+//   narrow    one byte per row        features with at most 256 codes
+//   wide      two bytes per row       features with more codes
+//   bundled   one byte shared by      features that hardly ever differ from their common codes in
+//             several features        the same row
+//   sparse    an entry per row that differs from the feature's common code
+//   rare      likewise, but without cells in histograms, because too few rows differ for a split
 //
-//     byte            0           1       2     ...
-//     sums          [none][ . . f_1 ][ . . f_2 ][ ... ]      one-hot columns: missing, 0, 1
+// The narrow, bundled and wide codes of a row lie side by side, so that adding a row to a histogram
+// touches one or two cache lines. All one-hot columns of a category share one byte and cost a
+// histogram one addition per row: the cells of a bundle's features follow each other after a cell
+// for "none differs", and each value of the byte stands for one of these cells. For example, two
+// one-hot columns with the codes missing, 0 and 1 need the byte values 0 (none differs), 1 (f_1 is
+// 1) and 2 (f_2 is 1):
 //
-// Columns that are rare have no place. RowTable that are added can make one frequent: it then gets a place
-// behind all others, so that nothing that is there moves.
+//     cells         [none][ missing 0 1 ][ missing 0 1 ]
+//     byte             0              1              2
+//
+// Rare columns are not laid out. When added rows make a rare column frequent, it is laid out as a
+// sparse feature after all others, so that nothing else moves.
 struct FeatureLayout {
   enum class Kind : std::uint8_t { narrow, wide, bundled, sparse, rare };
   std::uint32_t column = 0;
   Kind kind = Kind::narrow;
-  std::uint32_t offset = 0;  // of the feature's sums in a histogram; code c is at offset + c
+  std::uint32_t offset = 0;  // of the feature's cells in a histogram; code c is at offset + c
   std::uint32_t n_codes = 0;
-  std::uint32_t position = 0;   // byte of the row (narrow, bundled), 16-bit word of the row (wide)
-  std::uint32_t base = 0;       // bundled: the byte of the first code that has one ...
-  Code first_bundled = 0;       // ... which code that is ...
-  std::uint32_t n_bundled = 0;  // ... and how many have one
+  std::uint32_t position = 0;  // byte of the row (narrow, bundled) or 16-bit word of the row (wide)
+  // Bundled features: the codes first_bundled to first_bundled + n_bundled - 1 are the byte values
+  // from `base` on.
+  std::uint32_t base = 0;
+  Code first_bundled = 0;
+  std::uint32_t n_bundled = 0;
   Code common_code = missing_code;
-  Code zero_code = missing_code;  // of the value 0
+  Code zero_code = missing_code;  // the code of the value 0
   bool categorical = false;
 
-  // Whether counting leaves the common code's cell to complete().
+  // Whether only codes that differ from the common code are counted in a histogram. The cell of the
+  // common code is then derived from the total of the node by complete().
   bool counts_only_differing() const { return kind == Kind::bundled || kind == Kind::sparse; }
-  // Bundled: whether the code has a byte, and the code that the shared byte says.
+  // Bundled features: whether a code has a value of the shared byte.
   bool has_byte(Code code) const {
     return static_cast<std::uint32_t>(code - first_bundled) < n_bundled;
   }
+  // Bundled features: the code for a value of the shared byte. A code without a byte value is
+  // stored as an entry of the row, and the byte then gives the common code.
   Code bundled_code(std::uint8_t byte) const {
     const std::uint32_t i = byte - base;
     return i < n_bundled ? static_cast<Code>(first_bundled + i) : common_code;
   }
 };
 
+// The layouts of all features of a model. Owns only the layouts, no data of rows. The cells of
+// different features in a histogram are disjoint; only features of one bundle share a position in
+// the row.
 class CodeLayout {
  public:
   using Kind = FeatureLayout::Kind;
@@ -60,65 +73,69 @@ class CodeLayout {
   CodeLayout() = default;
   explicit CodeLayout(const BinMap& bins);
 
-  // Places are numbered; those of features that the bins have cuts for come first, in their order.
-  std::size_t size() const { return places_.size(); }
-  const FeatureLayout& operator[](std::size_t number) const { return places_[number]; }
+  // Features that are laid out are numbered: first those that are not rare in the bins, in their
+  // order, then the columns of add().
+  std::size_t size() const { return features_.size(); }
+  const FeatureLayout& operator[](std::size_t number) const { return features_[number]; }
+  // ColumnIndex::none if the feature is rare.
   std::uint32_t number_of(std::uint32_t feature) const { return numbers_.find(feature); }
-  // The place of a feature; all rare ones have the same.
+  // The layout of a feature. All rare features have the same.
   const FeatureLayout& of(std::uint32_t feature) const {
     const std::uint32_t number = number_of(feature);
-    return number == ColumnIndex::none ? rare_ : places_[number];
+    return number == ColumnIndex::none ? rare_ : features_[number];
   }
 
-  // Gives a place to columns that were rare; and all those that got one so, in the order of their
-  // places.
+  // Lays out columns that were rare, after all others.
   void add(std::span<const std::uint32_t> columns);
+  // All columns that were laid out so, in the order of their cells.
   std::span<const std::uint32_t> added() const {
     return std::span(numbers_.columns()).subspan(n_cut_);
   }
 
   std::size_t histogram_size() const { return histogram_size_; }
-  // Cells of narrow, bundled and wide features; those of sparse ones lie behind.
+  // The cells of narrow, bundled and wide features. Those of sparse features follow.
   std::size_t plain_size() const { return plain_size_; }
   std::size_t row_bytes() const { return row_bytes_; }
   std::size_t n_bytes() const { return byte_offsets_.size(); }  // narrow features and bundles
   std::size_t n_words() const { return word_offsets_.size(); }  // wide features
-  std::size_t first_bundle() const { return first_bundle_; }    // the bytes from here on
-  std::size_t first_word() const {
-    return (n_bytes() + 1) / 2;
-  }  // wide codes start on an even byte
-  // Histogram offsets of a row's bytes and words, in their order; of bundles, the cell of each byte.
+  std::size_t first_bundle() const { return first_bundle_; }    // the first byte of a bundle
+  // The first word of a wide feature. Words start at even bytes.
+  std::size_t first_word() const { return (n_bytes() + 1) / 2; }
+  // Histogram offsets of a row's bytes and words, in their order.
   const std::vector<std::uint32_t>& byte_offsets() const { return byte_offsets_; }
+  const std::vector<std::uint32_t>& word_offsets() const { return word_offsets_; }
+  // The cell in a histogram for each value of a bundle's byte.
   const std::uint32_t* bundle_cells(std::size_t byte) const {
     return bundle_cells_.data() + (byte - first_bundle_) * n_byte_values;
   }
-  const std::vector<std::uint32_t>& word_offsets() const { return word_offsets_; }
-  // Plain cells of a histogram that follow from the others, which nobody keeps up to date: "none differs"
-  // of a bundle, and the common codes of its features.
+  // The plain cells of a histogram that are not counted because they follow from the others: "none
+  // differs" of each bundle and the common codes of its features.
   const std::vector<std::uint32_t>& implied_cells() const { return implied_cells_; }
-  // Numbers of places in the order of their sums; the sparse ones come last.
+  // The numbers of the features in the order of their cells. Sparse features come last.
   const std::vector<std::uint32_t>& by_offset() const { return by_offset_; }
   std::size_t first_sparse() const { return first_sparse_; }  // in by_offset()
-  // Places that count only what differs from the common code.
+  // The number of features with counts_only_differing().
   std::size_t n_differing() const { return n_differing_; }
   // Whether the common code of a bundled or sparse feature is "missing".
   bool any_commonly_missing() const { return any_commonly_missing_; }
-  // Places whose rows differ from the common code where their value is 0.
-  const std::vector<std::uint32_t>& not_zero_commonly() const { return not_zero_commonly_; }
+  // The numbers of bundled and sparse features in which the value 0 differs from the common code.
+  const std::vector<std::uint32_t>& zero_differs() const { return zero_differs_; }
 
  private:
   static constexpr std::size_t n_byte_values = 256;
 
-  void place(std::uint32_t number, Kind kind, std::size_t position);
-  void bundle(const std::vector<std::uint32_t>& numbers, const std::vector<Feature>& features);
+  // Lays out a feature behind those that are laid out already.
+  void lay_out(std::uint32_t number, Kind kind, std::size_t position);
+  void lay_out_bundle(const std::vector<std::uint32_t>& numbers,
+                      const std::vector<Feature>& features);
 
-  std::vector<FeatureLayout> places_;
+  std::vector<FeatureLayout> features_;
   ColumnIndex numbers_;
-  std::size_t n_cut_ = 0;
+  std::size_t n_cut_ = 0;  // features that are not rare in the bins
   FeatureLayout rare_;
   std::vector<std::uint32_t> by_offset_, byte_offsets_, bundle_cells_, word_offsets_;
   std::vector<std::uint32_t> implied_cells_;
-  std::vector<std::uint32_t> not_zero_commonly_;
+  std::vector<std::uint32_t> zero_differs_;
   bool any_commonly_missing_ = false;
   std::size_t histogram_size_ = 0, plain_size_ = 0;
   std::size_t row_bytes_ = 0;

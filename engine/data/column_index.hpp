@@ -1,4 +1,4 @@
-// Some of a table's columns, numbered.
+// Some of the columns of a table, numbered.
 #pragma once
 
 #include <bit>
@@ -12,9 +12,12 @@
 
 namespace graftboost {
 
-// Finds a column's number by the column. Takes memory for the columns that have one and none for the
-// others: a table of a million words has few that matter. Where all columns have one, in their order,
-// it takes none at all.
+// Finds the number of a column. Owns memory in proportion to the columns that have a number, not to
+// all columns: of a million words in a text few may be frequent.
+//
+// columns_[number] is the column with that number. As long as the columns are 0, 1, 2, ... in this
+// order, there is no hash table and a column is its own number. Otherwise at most half of the hash
+// table is used.
 class ColumnIndex {
  public:
   static constexpr std::uint32_t none = 0xffffffff;
@@ -29,11 +32,11 @@ class ColumnIndex {
   const std::vector<std::uint32_t>& columns() const { return columns_; }
   std::uint32_t operator[](std::size_t number) const { return columns_[number]; }
 
-  // The column's number, or `none`.
+  // The number of a column, or `none`.
   std::uint32_t find(std::uint32_t column) const {
-    if (slots_.empty()) return column < columns_.size() ? column : none;
-    for (std::size_t at = home(column);; at = (at + 1) & mask()) {
-      if (slots_[at].second == none || slots_[at].first == column) return slots_[at].second;
+    if (table_.empty()) return column < columns_.size() ? column : none;
+    for (std::size_t b = home_of(column);; b = next(b)) {
+      if (table_[b].second == none || table_[b].first == column) return table_[b].second;
     }
   }
 
@@ -41,30 +44,30 @@ class ColumnIndex {
   void add(std::uint32_t column) {
     const auto number = static_cast<std::uint32_t>(columns_.size());
     columns_.push_back(column);
-    if (slots_.empty() && column == number) return;
-    if (2 * columns_.size() > slots_.size()) {
+    if (table_.empty() && column == number) return;
+    if (2 * columns_.size() > table_.size()) {
       rebuild();
     } else {
-      insert(column, number);
+      put(column, number);
     }
   }
 
  private:
-  std::size_t mask() const { return slots_.size() - 1; }
-  std::size_t home(std::uint32_t column) const { return mix(column) & mask(); }
-  void insert(std::uint32_t column, std::uint32_t number) {
-    std::size_t at = home(column);
-    while (slots_[at].second != none) at = (at + 1) & mask();
-    slots_[at] = {column, number};
+  std::size_t next(std::size_t bucket) const { return (bucket + 1) & (table_.size() - 1); }
+  std::size_t home_of(std::uint32_t column) const { return mix(column) & (table_.size() - 1); }
+  void put(std::uint32_t column, std::uint32_t number) {
+    std::size_t b = home_of(column);
+    while (table_[b].second != none) b = next(b);
+    table_[b] = {column, number};
   }
   void rebuild() {
-    slots_.assign(std::bit_ceil(4 * columns_.size()), {0, none});
+    table_.assign(std::bit_ceil(4 * columns_.size()), {0, none});
     for (std::size_t i = 0; i < columns_.size(); ++i)
-      insert(columns_[i], static_cast<std::uint32_t>(i));
+      put(columns_[i], static_cast<std::uint32_t>(i));
   }
 
   std::vector<std::uint32_t> columns_;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> slots_;  // (column, number), or empty
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> table_;  // (column, number); `none` if empty
 };
 
 }  // namespace graftboost

@@ -1,4 +1,4 @@
-// From raw rows to the codes that are kept of them.
+// From raw rows to the codes that a RowTable stores.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -9,14 +9,14 @@
 namespace graftboost {
 namespace {
 
-// RowTable encoded together: their raw values stay in cache while feature after feature is looked up.
+// Rows that are encoded together, feature by feature, so that their raw values stay in cache.
 constexpr std::size_t rows_together = 256;
 
-// What is encoded of some rows besides their plain cells: entries row by row, each row's ascending.
+// Owns the entries of some rows (see RowTable), row by row, ascending within each row.
 struct Entries {
   WipedVector<std::uint32_t> all;
 
-  // Takes those of the next row, in any order.
+  // Appends the entries of the next row, which may be in any order, and counts them.
   void add(WipedVector<std::uint32_t>& row, std::uint32_t& sparse_count,
            std::uint32_t& rare_count) {
     if (!std::is_sorted(row.begin(), row.end())) std::sort(row.begin(), row.end());
@@ -27,33 +27,39 @@ struct Entries {
   }
 };
 
-// Writes a code where its place says; an entry if that is none of the row's own cells.
-inline void write(const FeatureLayout& place, Code code, std::uint8_t* cells,
+// Stores a code in the cells of a row, or as an entry if it does not belong there.
+inline void write(const FeatureLayout& feature, Code code, std::uint8_t* cells,
                   WipedVector<std::uint32_t>& entries) {
-  switch (place.kind) {
+  switch (feature.kind) {
     case FeatureLayout::Kind::narrow:
-      cells[place.position] = static_cast<std::uint8_t>(code);
+      cells[feature.position] = static_cast<std::uint8_t>(code);
       break;
     case FeatureLayout::Kind::wide:
-      reinterpret_cast<std::uint16_t*>(cells)[place.position] = code;
+      reinterpret_cast<std::uint16_t*>(cells)[feature.position] = code;
       break;
     case FeatureLayout::Kind::bundled:
-      if (code == place.common_code) break;
-      if (cells[place.position] == 0 && place.has_byte(code)) {
-        cells[place.position] = static_cast<std::uint8_t>(place.base + code - place.first_bundled);
+      if (code == feature.common_code) break;
+      if (cells[feature.position] == 0 && feature.has_byte(code)) {
+        cells[feature.position] =
+            static_cast<std::uint8_t>(feature.base + code - feature.first_bundled);
         break;
       }
       [[fallthrough]];
     case FeatureLayout::Kind::sparse:
-      if (code != place.common_code) entries.push_back(place.offset + code);
+      if (code != feature.common_code) entries.push_back(feature.offset + code);
       break;
     case FeatureLayout::Kind::rare:
       break;
   }
 }
 
-// Encodes some rows of a table. encode() writes their cells from `cells` on, and how many entries each
-// row has.
+// Encodes blocks of rows of a table. encode() writes the cells of the rows begin to end - 1 from
+// `cells` on, and the number of entries of each row.
+//
+// There are two versions. Most features of a dense table are narrow, and the fastest way to encode
+// them is feature by feature, with the edges of one feature in cache and nothing to decide per
+// cell. A sparse table can only be read row by row, and most of its features need not be visited
+// for a row at all.
 template <class Table>
 class BlockEncoder;
 
@@ -72,21 +78,21 @@ class BlockEncoder<DenseTable<Value>> {
     std::fill_n(cells, n * row_bytes, 0);
     std::vector<WipedVector<std::uint32_t>> entries(n);
     for (const std::uint32_t number : layout_.by_offset()) {
-      const FeatureLayout& place = layout_[number];
-      const Feature& feature = bins_[place.column];
-      const Value* from = column(begin, place.column);
+      const FeatureLayout& feature_layout = layout_[number];
+      const Feature& feature = bins_[feature_layout.column];
+      const Value* from = column(begin, feature_layout.column);
       const auto each_code = [&](auto&& use) {
         for (std::size_t i = 0; i < n; ++i)
           use(i, feature.code(from[static_cast<std::ptrdiff_t>(i) * x_.row_stride]));
       };
-      // Most features are narrow, and none of the others is found out cell by cell.
-      if (place.kind == FeatureLayout::Kind::narrow) {
+      // The kind is tested once per block, not in write() for each cell: most features are narrow.
+      if (feature_layout.kind == FeatureLayout::Kind::narrow) {
         each_code([&](std::size_t i, Code code) {
-          cells[i * row_bytes + place.position] = static_cast<std::uint8_t>(code);
+          cells[i * row_bytes + feature_layout.position] = static_cast<std::uint8_t>(code);
         });
       } else {
         each_code([&](std::size_t i, Code code) {
-          write(place, code, cells + i * row_bytes, entries[i]);
+          write(feature_layout, code, cells + i * row_bytes, entries[i]);
         });
       }
     }
@@ -120,9 +126,9 @@ class BlockEncoder<SparseTable<Value>> {
       : bins_(bins), x_(x), layout_(layout), of_zeros_(layout.row_bytes()) {
     WipedVector<std::uint32_t> none;
     for (std::size_t i = 0; i < layout.first_sparse(); ++i) {
-      const FeatureLayout& place = layout[layout.by_offset()[i]];
-      if (place.kind != FeatureLayout::Kind::bundled)
-        write(place, place.zero_code, of_zeros_.data(), none);
+      const FeatureLayout& feature = layout[layout.by_offset()[i]];
+      if (feature.kind != FeatureLayout::Kind::bundled)
+        write(feature, feature.zero_code, of_zeros_.data(), none);
     }
   }
 
@@ -143,9 +149,9 @@ class BlockEncoder<SparseTable<Value>> {
           write(layout_[number], BinMap::rare_code(value), cells, entries);
         }
       });
-      for (const std::uint32_t number : layout_.not_zero_commonly()) {
-        const FeatureLayout& place = layout_[number];
-        if (x_.at(r, place.column) == 0) write(place, place.zero_code, cells, entries);
+      for (const std::uint32_t number : layout_.zero_differs()) {
+        const FeatureLayout& feature = layout_[number];
+        if (x_.at(r, feature.column) == 0) write(feature, feature.zero_code, cells, entries);
       }
       result.add(entries, sparse_count[r - begin], rare_count[r - begin]);
     }
@@ -156,7 +162,7 @@ class BlockEncoder<SparseTable<Value>> {
   const BinMap& bins_;
   const SparseTable<Value>& x_;
   const CodeLayout& layout_;
-  std::vector<std::uint8_t> of_zeros_;  // the plain cells of a row of zeros
+  std::vector<std::uint8_t> of_zeros_;  // the cells of a row of zeros
 };
 
 }  // namespace
@@ -203,7 +209,7 @@ void RowTable::append_codes(const BinMap& bins, const Table& x, int n_threads) {
     std::copy(block.all.begin(), block.all.end(), sparse_entries.begin() + to);
     to += block.all.size();
   }
-  count_rare(static_cast<Slot>(first), n_, 1);
+  count_rare(first, n_, 1);
 }
 
 template void RowTable::append_codes(const BinMap&, const DenseTable<float>&, int);

@@ -12,10 +12,16 @@ void RowIndex::build(const Array<RowId>& ids) {
 }
 
 std::optional<Slot> RowIndex::find(const Array<RowId>& ids, RowId id) const {
-  for (std::size_t p = place_of(id); table_[p] != empty; p = next(p)) {
-    if (ids[table_[p]] == id) return table_[p];
+  for (std::size_t b = home_of(id); table_[b] != empty; b = next(b)) {
+    if (ids[table_[b]] == id) return table_[b];
   }
   return std::nullopt;
+}
+
+void RowIndex::put(RowId id, Slot slot) {
+  std::size_t b = home_of(id);
+  while (table_[b] != empty) b = next(b);
+  table_[b] = slot;
 }
 
 void RowIndex::insert(const Array<RowId>& ids, Slot slot) {
@@ -23,29 +29,24 @@ void RowIndex::insert(const Array<RowId>& ids, Slot slot) {
     Array<Slot> old(2 * table_.size());
     old.fill(empty);
     old.swap(table_);
-    for (const Slot s : old) {
-      if (s == empty) continue;
-      std::size_t p = place_of(ids[s]);
-      while (table_[p] != empty) p = next(p);
-      table_[p] = s;
-    }
+    for (const Slot s : old)
+      if (s != empty) put(ids[s], s);
   }
-  std::size_t p = place_of(ids[slot]);
-  while (table_[p] != empty) p = next(p);
-  table_[p] = slot;
+  put(ids[slot], slot);
   ++n_;
 }
 
-// Whoever was pushed past the freed place by a collision moves back into it, and so on.
+// Slots that a collision had moved past the freed bucket move back into it, one after the other,
+// until the next empty bucket.
 void RowIndex::erase(const Array<RowId>& ids, Slot slot) {
-  std::size_t hole = place_of(ids[slot]);
+  std::size_t hole = home_of(ids[slot]);
   while (table_[hole] != slot) hole = next(hole);
-  for (std::size_t p = next(hole); table_[p] != empty; p = next(p)) {
-    const std::size_t home = place_of(ids[table_[p]]);
+  for (std::size_t b = next(hole); table_[b] != empty; b = next(b)) {
+    const std::size_t home = home_of(ids[table_[b]]);
     const std::size_t mask = table_.size() - 1;
-    if (((p - home) & mask) >= ((p - hole) & mask)) {
-      table_[hole] = table_[p];
-      hole = p;
+    if (((b - home) & mask) >= ((b - hole) & mask)) {
+      table_[hole] = table_[b];
+      hole = b;
     }
   }
   table_[hole] = empty;

@@ -15,7 +15,8 @@
 
 namespace graftboost {
 
-// A cell of a rare column as one number: above all places of a histogram, and in the order of columns.
+// A cell of a rare column as one number, which is greater than any cell of a histogram. The numbers
+// ascend with the column.
 struct RareCell {
   static constexpr std::uint32_t first = std::uint32_t{1} << 31;
 
@@ -24,7 +25,7 @@ struct RareCell {
   static Code code(std::uint32_t entry) { return entry & 3; }
 };
 
-// The entries of rows that go into a histogram, row by row.
+// A view of the entries of each row that are counted in histograms.
 struct SparseEntries {
   const std::uint64_t* begin = nullptr;
   const std::uint32_t* count = nullptr;
@@ -33,26 +34,33 @@ struct SparseEntries {
   std::span<const std::uint32_t> of(Slot row) const { return {all + begin[row], count[row]}; }
 };
 
-// Owns everything that is kept of a row but what it put into the trees. Slot i of every array is the
-// same row. `weight` is empty while all rows weigh one, and the sparse arrays are while no row has an
-// entry: a cell of a sparse feature or a rare column that differs from the common code, or one that did
-// not fit into its bundle's byte.
+// Owns everything that a model stores about a row except what the row contributed to the trees.
+//
+// Slot i of every array belongs to the same row, and the slots 0 to size() - 1 are all in use.
+// `weight` and `raw_weight` are empty while all rows have weight one. The sparse arrays are empty
+// while no row has an entry. An entry is a code that differs from the common code and is not among
+// the row's own cells: a code of a sparse feature, a code of a bundled feature that did not fit
+// into the shared byte, or a RareCell. sparse_entries may have gaps between rows, which are zero.
+//
+// No data of a removed row survives: vacate() and truncate() overwrite it.
 struct RowTable {
   CodeLayout layout;
-  Array<std::uint8_t> cells;          // row_bytes() a row
-  Array<std::uint64_t> sparse_begin;  // the row's entries in sparse_entries ...
-  Array<std::uint32_t> sparse_count;  // ... first so many, each offset + code, ascending ...
-  Array<std::uint32_t> rare_count;    // ... then so many that are a RareCell, ascending too
+  Array<std::uint8_t> cells;  // row_bytes() per row
+  // The entries of a row begin at sparse_begin in sparse_entries. First come sparse_count cells of
+  // histograms (offset + code), then rare_count rare cells; both ascend.
+  Array<std::uint64_t> sparse_begin;
+  Array<std::uint32_t> sparse_count;
+  Array<std::uint32_t> rare_count;
   Array<std::uint32_t> sparse_entries;
-  Array<std::int32_t> target;  // class, or target on the loss's grid
+  Array<std::int32_t> target;  // the class, or the target on the grid of the loss
   Array<Weight> weight;
-  Array<double> raw_target,
-      raw_weight;  // as they came, for a refit; only squared error has the first
+  // As the user supplied them, for a refit. Only squared error has raw targets.
+  Array<double> raw_target, raw_weight;
   Array<RowId> ids;
 
   std::size_t size() const { return n_; }
 
-  // Appends the codes of the rows of x; targets, weights and ids are the caller's to append.
+  // Appends the codes of the rows of x. The caller appends targets, weights and ids.
   template <class Table>
   void append_codes(const BinMap& bins, const Table& x, int n_threads);
 
@@ -68,6 +76,7 @@ struct RowTable {
                ? SparseEntries{sparse_begin.data(), sparse_count.data(), sparse_entries.data()}
                : SparseEntries{};
   }
+  // These two require has_sparse().
   std::span<const std::uint32_t> sparse_codes(Slot row) const {
     return {sparse_entries.data() + sparse_begin[row], sparse_count[row]};
   }
@@ -75,9 +84,11 @@ struct RowTable {
     return {sparse_entries.data() + sparse_begin[row] + sparse_count[row], rare_count[row]};
   }
   Code code(Slot row, std::uint32_t feature) const;
-  Code code(Slot row, const FeatureLayout& place, std::uint32_t feature) const;
+  // The same if the layout of the feature is known.
+  Code code(Slot row, const FeatureLayout& feature_layout, std::uint32_t feature) const;
   Code rare_code(Slot row, std::uint32_t column) const;
-  // Calls with every cell of a histogram that the row counts in, the implied ones left out.
+  // Calls use(cell) for every cell of a histogram in which the row is counted. Implied cells are
+  // left out.
   template <class Use>
   void for_each_cell(Slot row, Use&& use) const {
     const std::uint8_t* bytes = narrow_codes(row);
@@ -91,20 +102,29 @@ struct RowTable {
     for (const std::uint32_t entry : sparse_codes(row)) use(entry);
   }
 
+  // The numbers of the bundled and sparse features in which the row differs from the common code.
+  WipedVector<std::uint32_t> present(Slot row) const;
+
+  // The number of entries of all rows that are counted in histograms.
+  std::uint64_t n_in_histograms() const;
+
   // Appends copies of rows of another table with the same layout: codes, targets, weights and ids.
   void append_rows(const RowTable& from, std::span<const Slot> chosen);
 
-  // A row that moves into the place of one that goes.
+  // --- removing rows ---
+
+  // A row that moves to the slot of a removed row.
   struct Move {
     Slot from, to;
   };
-  // The moves by which the last rows take the places of removed ones (sorted slots), so that slots stay
-  // without gaps.
+  // The moves by which the last rows take the slots of removed rows, so that no slot stays unused.
+  // `removed` ascends.
   std::vector<Move> moves_to_vacate(const std::vector<Slot>& removed) const;
-  // Takes the removed rows out, by these moves. What is left of them is overwritten.
+  // Removes rows by these moves and overwrites what they stored.
   void vacate(const std::vector<Slot>& removed, const std::vector<Move>& moves) noexcept;
-  // Cuts off the rows from `n` on and their entries from `n_entries` on, which were appended last, in
-  // full or in part. Arrays that there were none of before are empty again.
+
+  // The size before rows are appended, to which truncate() returns. Arrays that were empty then are
+  // empty again. The rows since then may have been appended only in part.
   struct Extent {
     std::size_t n, n_entries;
     bool sparse, weighted;
@@ -112,82 +132,88 @@ struct RowTable {
   Extent extent() const { return {n_, sparse_entries.size(), has_sparse(), !raw_weight.empty()}; }
   void truncate(const Extent& before) noexcept;
 
-  // The places of bundled and sparse features in which the row differs from the common code.
-  WipedVector<std::uint32_t> present(Slot row) const;
+  // --- columns that become frequent, or rare again (rare_columns.cpp) ---
 
-  // How many of all entries go into a histogram.
-  std::uint64_t n_in_histograms() const;
-
-  // Rare columns of these rows, ascending; and how many rows have a rare column.
+  // The rare columns of the rows from `first` on, ascending.
   std::vector<std::uint32_t> rare_columns(Slot first) const;
+  // The number of rows that have a rare column.
   std::uint32_t n_rows_with(std::uint32_t column);
-  // The cells of a histogram that rows count in when rare columns get a place, row by row.
+
+  // A cell in which a row is counted once a rare column is laid out.
   struct NewCell {
     Slot row;
     std::uint32_t cell;
   };
-  WipedVector<NewCell> cells_to_place(const CodeLayout& next,
-                                      std::span<const std::uint32_t> columns) const;
-  // Exchanges the layout for one in which these columns have places behind all others, and rewrites the
-  // entries of these cells.
-  void give_places(CodeLayout& next, std::span<const std::uint32_t> columns,
-                   std::span<const NewCell> placed) noexcept;
-  // Whether one of the rows has a column that was given a place.
+  // The new cells when `columns` (ascending) are laid out as in `next`, row by row.
+  WipedVector<NewCell> new_cells(const CodeLayout& next,
+                                 std::span<const std::uint32_t> columns) const;
+  // Exchanges the layout for `next`, in which `columns` follow all others, and turns their rare
+  // cells into these new cells.
+  void lay_out_columns(CodeLayout& next, std::span<const std::uint32_t> columns,
+                       std::span<const NewCell> cells) noexcept;
+
+  // Whether one of the rows has a column that was added to the layout.
   bool have_added_columns(std::span<const Slot> rows) const;
-  // Sets `held` of the columns that were given a place, in their order, that a row has which is not among
-  // the removed ones (sorted slots).
+  // Sets `held` for the added columns, in their order, that a row has which is not among the removed
+  // ones (slots, ascending).
   void mark_added_columns(const std::vector<Slot>& removed, std::vector<bool>& held) const;
-  // Exchanges the layout for another that gives places to other rare columns, and rewrites all entries
-  // that this concerns.
+
+  // Exchanges the layout for another one with other added columns, and rewrites all entries of
+  // added and rare columns.
   void exchange_layout(CodeLayout& other) noexcept;
-  // Adds up how many rows have each column without cuts, by column.
+  // Adds up, by column, how many rows have each column that is rare in the bins.
   void count_uncut_columns(WipedVector<std::uint32_t>& counts) const;
 
-  std::size_t n_ = 0;
+  std::size_t n_ = 0;  // public only for restoring a stored table
 
  private:
-  void gather_sparse_entries() noexcept;
+  void close_gaps() noexcept;
   std::size_t first_added_cell() const;
-  void count_rare(Slot first, std::size_t last, std::int32_t by);
-  bool rare_counted_ = false;
+  void count_rare(std::size_t first, std::size_t last, std::int32_t by);
 
-  // How many rows have each rare column: known once rows have been added, and kept up to date from then.
-  WipedVector<std::uint32_t> rows_with_;
-  mutable std::optional<std::uint64_t> n_in_histograms_;  // of sparse_entries
+  // The number of rows with each rare column. Counted when n_rows_with() first needs it, up to date
+  // from then on.
+  WipedVector<std::uint32_t> n_rows_with_;
+  bool is_rare_counted_ = false;
+  // The number of entries that are counted in histograms, once it was needed.
+  mutable std::optional<std::uint64_t> n_in_histograms_;
 };
 
-// Applies the moves of RowTable::vacate to an array with one element a row.
+// Applies the moves of RowTable::vacate to an array with one element per row, and keeps `n_left`.
 template <class T>
-void move_and_shrink(Array<T>& values, const std::vector<RowTable::Move>& moves, std::size_t left) {
+void move_and_shrink(Array<T>& values, const std::vector<RowTable::Move>& moves,
+                     std::size_t n_left) {
   if (values.empty()) return;
   for (const RowTable::Move& move : moves) values[move.to] = values[move.from];
-  values.resize(left);
+  values.resize(n_left);
 }
 
 inline Code RowTable::code(Slot row, std::uint32_t feature) const {
   return code(row, layout.of(feature), feature);
 }
 
-inline Code RowTable::code(Slot row, const FeatureLayout& place, std::uint32_t feature) const {
-  switch (place.kind) {
+inline Code RowTable::code(Slot row, const FeatureLayout& feature_layout,
+                           std::uint32_t feature) const {
+  const FeatureLayout& f = feature_layout;
+  switch (f.kind) {
     case FeatureLayout::Kind::rare:
       return rare_code(row, feature);
     case FeatureLayout::Kind::narrow:
-      return narrow_codes(row)[place.position];
+      return narrow_codes(row)[f.position];
     case FeatureLayout::Kind::wide:
-      return wide_codes(row)[place.position];
+      return wide_codes(row)[f.position];
     case FeatureLayout::Kind::bundled: {
-      const Code code = place.bundled_code(narrow_codes(row)[place.position]);
-      if (code != place.common_code || !has_sparse()) return code;
+      const Code code = f.bundled_code(narrow_codes(row)[f.position]);
+      if (code != f.common_code || !has_sparse()) return code;
       break;
     }
     case FeatureLayout::Kind::sparse:
-      if (!has_sparse()) return place.common_code;
+      if (!has_sparse()) return f.common_code;
   }
   const auto entries = sparse_codes(row);
-  const auto found = std::lower_bound(entries.begin(), entries.end(), place.offset);
-  const bool differs = found != entries.end() && *found - place.offset < place.n_codes;
-  return differs ? static_cast<Code>(*found - place.offset) : place.common_code;
+  const auto found = std::lower_bound(entries.begin(), entries.end(), f.offset);
+  const bool differs = found != entries.end() && *found - f.offset < f.n_codes;
+  return differs ? static_cast<Code>(*found - f.offset) : f.common_code;
 }
 
 inline Code RowTable::rare_code(Slot row, std::uint32_t column) const {

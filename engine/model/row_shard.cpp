@@ -70,9 +70,9 @@ void RowShard::place(std::size_t t, Slot row, std::uint16_t leaf, Gradient recor
   trees[t].leaf_ids.visit([&]<class LeafId>(LeafId* ids) { ids[row] = static_cast<LeafId>(leaf); });
 }
 
-void RowShard::give_places(CodeLayout layout, std::span<const std::uint32_t> columns,
-                           std::span<const RowTable::NewCell> cells) {
-  rows.give_places(layout, columns, cells);
+void RowShard::lay_out_columns(CodeLayout layout, std::span<const std::uint32_t> columns,
+                               std::span<const RowTable::NewCell> cells) {
+  rows.lay_out_columns(layout, columns, cells);
   undo_->save_layout(std::move(layout));
 }
 

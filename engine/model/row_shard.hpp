@@ -82,8 +82,8 @@ class RowShard {
   // Where an appended row is in a tree, and what it records there.
   void place(std::size_t t, Slot row, std::uint16_t leaf, Gradient recorded);
   // Exchanges the layout for one in which more columns are laid out, and rewrites these cells.
-  void give_places(CodeLayout layout, std::span<const std::uint32_t> columns,
-                   std::span<const RowTable::NewCell> cells);
+  void lay_out_columns(CodeLayout layout, std::span<const std::uint32_t> columns,
+                       std::span<const RowTable::NewCell> cells);
 
   // The rows in these leaves, removed ones left out. Valid until `slots` changes; slots can be read for
   // `slots_read_ahead` elements past `inside`.

@@ -62,9 +62,9 @@ std::optional<std::vector<WipedVector<RowTable::NewCell>>> lay_out_frequent_colu
   CodeLayout layout = model.layout();
   layout.add(columns);
   std::vector<WipedVector<RowTable::NewCell>> cells;
-  for (RowShard& shard : model.shards) cells.push_back(shard.rows.cells_to_place(layout, columns));
+  for (RowShard& shard : model.shards) cells.push_back(shard.rows.new_cells(layout, columns));
   for (std::size_t s = 0; s < model.shards.size(); ++s)
-    model.shards[s].give_places(layout, columns, cells[s]);
+    model.shards[s].lay_out_columns(layout, columns, cells[s]);
   return cells;
 }
 
