@@ -45,6 +45,6 @@ def assert_same_model():
     """Compare two fitted estimators bit for bit: bins, trees, rows and state."""
 
     def compare(first, second):
-        assert pickle.dumps(first._forest) == pickle.dumps(second._forest)
+        assert pickle.dumps(first._engine_model) == pickle.dumps(second._engine_model)
 
     return compare

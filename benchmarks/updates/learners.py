@@ -22,14 +22,14 @@ TOLERANT = 1000.0
 
 
 class River(Library):
-    """Its adaptive random forest learns row by row and has no window."""
+    """Its adaptive random engine_model learns row by row and has no window."""
 
     name = title = module = distribution = "river"
 
     def model(self, task: Task, settings: Settings) -> Any:
-        from river import forest  # `import river` does not load it
+        from river import engine_model  # `import river` does not load it
 
-        kind = forest.ARFClassifier if task == "classification" else forest.ARFRegressor
+        kind = engine_model.ARFClassifier if task == "classification" else engine_model.ARFRegressor
         return kind(seed=0)
 
 
@@ -127,7 +127,7 @@ class Retrained(Learner):
 
 
 class RowByRow(Learner):
-    """A forest of river, which has no window."""
+    """A engine_model of river, which has no window."""
 
     def __init__(self, data: str, plan: Plan, task: Task = "classification") -> None:
         self.record = Record(data, RIVER.name)

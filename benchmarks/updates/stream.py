@@ -171,7 +171,10 @@ def goals(run: Run | None) -> list[Goal]:
             least=True,
         ),
         Goal(
-            "stream (tolerance 1000): error minus that of river's forest", 0.0, above_river, points
+            "stream (tolerance 1000): error minus that of river's engine_model",
+            0.0,
+            above_river,
+            points,
         ),
     ]
 

@@ -246,16 +246,16 @@ auto leaf_ids(const gb::Model& model, std::size_t t) {
 void bind_model(nb::module_& m) {
   using gb::Model;
   using gb::ModelState;
-  nb::class_<Model>(m, "Forest", "The trees, the rows they hold and the recorded state.")
+  nb::class_<Model>(m, "EngineModel", "The trees, the rows they hold and the recorded state.")
       .def_static("fit", &fit, "bins"_a, "X"_a, "y"_a, "sample_weight"_a.none(), "row_ids"_a.none(),
                   "loss"_a, "n_classes"_a, "n_estimators"_a, "learning_rate"_a, "max_leaf_nodes"_a,
                   "min_samples_leaf"_a, "l2_regularization"_a, "subsample"_a, "seed"_a,
                   "updatable"_a, "n_threads"_a, "X_val"_a = nb::none(), "y_val"_a = nb::none(),
                   "sample_weight_val"_a = nb::none(), "n_iter_no_change"_a = 0, "tol"_a = 0.0,
                   "on_iteration"_a = nb::none(),
-                  "stats_memory"_a = std::numeric_limits<std::size_t>::max(), "n_shards"_a = 1)
+                  "histogram_memory"_a = std::numeric_limits<std::size_t>::max(), "n_shards"_a = 1)
       .def_prop_rw(
-          "stats_memory",
+          "histogram_memory",
           [](const Model& model) {
             return read(model, [](const ModelState& state) { return state.histogram_memory; });
           },
@@ -316,7 +316,7 @@ void bind_model(nb::module_& m) {
            "Recompute every stored sum from the rows; raise RuntimeError if one differs.")
       .def("update", &update, "X"_a.none(), "y"_a.none(), "sample_weight"_a.none(),
            "row_ids"_a.none(), "removed"_a, "relabel"_a, "n_classes"_a, "rule"_a, "tolerance"_a,
-           "places"_a, "n_threads"_a, "removed_argument"_a = "row_ids",
+           "n_top"_a, "n_threads"_a, "removed_argument"_a = "row_ids",
            "Add and remove rows in one pass. X is None if none are added.")
       .def("refit", &Model::refit, "n_threads"_a, nb::call_guard<nb::gil_scoped_release>(),
            "Train all trees again on the rows held.")
@@ -341,10 +341,10 @@ void bind_model(nb::module_& m) {
           "memo"_a)
       .def("summary", &summary_of, "state"_a, "room"_a,
            "What there is to know of a model besides its arrays.")
-      .def("parts", &arrays_of, "state"_a, "room"_a,
+      .def("arrays", &arrays_of, "state"_a, "room"_a,
            "The arrays: name, elements from one piece to the next, pieces. Without state, those "
            "that predictions need.")
-      .def_static("put_together", &model_from, "summary"_a, "parts"_a, "verify"_a.none(),
+      .def_static("from_arrays", &model_from, "summary"_a, "arrays"_a, "verify"_a.none(),
                   "A model from its summary and arrays, which it uses in place. Rows and state are "
                   "verified before their first use, after a call of verify, if there is one; "
                   "recorded gradients of unweighted models only then.");

@@ -56,7 +56,7 @@ class TestForgetting:
         model = GraftBoostClassifier(**parameters, random_state=0).fit(X, y)
         removed = np.arange(300)
         other = GraftBoostClassifier(**parameters, random_state=1)
-        edges = [model._forest.bins.edges(f) for f in range(X.shape[1])]
+        edges = [model._engine_model.bins.edges(f) for f in range(X.shape[1])]
         other.set_params(bin_edges=edges).fit(X[300:], y[300:], row_ids=np.arange(300, 3000))
         figures = audit.forgetting(model, other, removed).figures
         assert figures["low"] <= 1 <= figures["high"]
@@ -363,7 +363,7 @@ class TestHeldRows:
         ).fit(X, y)
         rows = held_rows(model, [7, 3, 250])
         assert rows.y.tolist() == y[[7, 3, 250]].tolist()
-        bins = model._forest.bins
+        bins = model._engine_model.bins
         assert np.array_equal(
             bins.encode(rows.X.toarray()),
             bins.encode(Columns.learn(read_table(X), chosen).encode(read_table(X))[[7, 3, 250]]),

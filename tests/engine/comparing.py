@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from graftboost._engine import Forest
+from graftboost._engine import EngineModel
 
 from graftboost import reference
 from graftboost.reference.split_evaluation import candidates
@@ -27,7 +27,7 @@ def find_features(data: Data, **changes: Any) -> list[reference.Feature]:
 def fit_reference(
     data: Data, features: list[reference.Feature], training: dict[str, Any]
 ) -> reference.Model:
-    """The model that `fit_forest` fits."""
+    """The model that `fit_engine_model` fits."""
     return reference.fit(
         data.X.tolist(),
         data.y.tolist(),
@@ -49,10 +49,10 @@ def update_reference(
     return reference.update(model, {i: (x, y, w) for i, x, y, w in rows}, removed.tolist(), rule)
 
 
-def assert_same_trees(forest: Forest, model: reference.Model) -> None:
+def assert_same_trees(engine_model: EngineModel, model: reference.Model) -> None:
     """Compare every node and every recorded gradient."""
-    assert forest.base_scores.tolist() == model.base
-    assert forest.n_trees == len(model.trees)
+    assert engine_model.base_scores.tolist() == model.base
+    assert engine_model.n_trees == len(model.trees)
     for t, tree in enumerate(model.trees):
         expected: dict[str, list[Any]] = {
             "left": [node.left for node in tree.nodes],
@@ -68,17 +68,19 @@ def assert_same_trees(forest: Forest, model: reference.Model) -> None:
             "h": [node.sums.h for node in tree.nodes],
             "n": [node.sums.n for node in tree.nodes],
         }
-        found = {name: values.tolist() for name, values in forest.tree(t).items()}
+        found = {name: values.tolist() for name, values in engine_model.tree(t).items()}
         assert found == expected
-        gradients = dict(zip(forest.row_ids.tolist(), forest.recorded(t).tolist(), strict=True))
+        gradients = dict(
+            zip(engine_model.row_ids.tolist(), engine_model.recorded(t).tolist(), strict=True)
+        )
         assert {i: gradients[i] for i in model.gradients[t]} == model.gradients[t]
 
 
-def assert_same_splits(forest: Forest, model: reference.Model) -> None:
+def assert_same_splits(engine_model: EngineModel, model: reference.Model) -> None:
     """Compare where each split stands among its candidates, which are counted one by one."""
     codes = {row_id: row.codes for row_id, row in model.rows.items()}
     for t, tree in enumerate(model.trees):
-        found, recorded = forest.splits(t), model.recorded(t)
+        found, recorded = engine_model.splits(t), model.recorded(t)
         assert found["node"].tolist() == [i for i, node in enumerate(tree.nodes) if node.left >= 0]
         for s, i in enumerate(found["node"]):
             node = tree.nodes[i]

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from graftboost._engine import BinMap, Forest, UpdateCounts
+from graftboost._engine import BinMap, EngineModel, UpdateCounts
 
 CLASSES = {"logistic": 2, "softmax": 3, "squared": 1}
 COUNTS = (
     "refitted",
     "trees_touched",
     "nodes_checked",
-    "nodes_retrained",
-    "rows_retrained",
+    "nodes_regrown",
+    "rows_regrown",
     "nodes_shifted",
     "rows_shifted",
 )
@@ -83,8 +83,8 @@ def fit_bins(data: Data, n_threads: int = 1, **changes: Any) -> BinMap:
     )
 
 
-def fit_forest(data: Data, bins: BinMap | None = None, **changes: Any) -> Forest:
-    """A small forest."""
+def fit_engine_model(data: Data, bins: BinMap | None = None, **changes: Any) -> EngineModel:
+    """A small engine_model."""
     settings = {
         "n_estimators": 4,
         "learning_rate": 0.3,
@@ -97,7 +97,7 @@ def fit_forest(data: Data, bins: BinMap | None = None, **changes: Any) -> Forest
         "n_threads": 1,
         **changes,
     }
-    return Forest.fit(
+    return EngineModel.fit(
         fit_bins(data) if bins is None else bins,
         data.X,
         data.y,
@@ -109,16 +109,16 @@ def fit_forest(data: Data, bins: BinMap | None = None, **changes: Any) -> Forest
     )
 
 
-def trees(forest: Forest) -> list[dict[str, list[Any]]]:
+def trees(engine_model: EngineModel) -> list[dict[str, list[Any]]]:
     """All nodes of all trees, as plain lists that compare bit for bit."""
     return [
-        {name: values.tolist() for name, values in forest.tree(t).items()}
-        for t in range(forest.n_trees)
+        {name: values.tolist() for name, values in engine_model.tree(t).items()}
+        for t in range(engine_model.n_trees)
     ]
 
 
-def update_forest(
-    forest: Forest,
+def update_engine_model(
+    engine_model: EngineModel,
     added: Data,
     removed: np.ndarray,
     rule: str = "regret",
@@ -128,7 +128,7 @@ def update_forest(
     """Add and remove rows."""
     rows = (added.X, added.y, added.weight, added.ids) if len(added.ids) else (None,) * 4
     n_classes = CLASSES[added.loss]
-    return forest.update(
+    return engine_model.update(
         *rows, removed, np.arange(n_classes), n_classes, rule, tolerance, places, 1
     )
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from graftboost._engine import Forest
+from graftboost._engine import EngineModel
 
 from graftboost.persistence import file_format
 
-from .making import Data, update_forest
+from .making import Data, update_engine_model
 
 ODD_NUMBERS = [
     *(0, 1, -1, 2, 3, 7, 127, 255, 256, 2**15, 2**16, 2**31 - 1, -(2**31), 2**32, 2**53, 2**62),
@@ -58,9 +58,9 @@ class Mutator:
         return self._sealed(header, data)
 
     def _change_header(self, header: dict[str, Any], rng: np.random.Generator) -> None:
-        forest = header["forest"]
-        name = list(forest)[rng.integers(0, len(forest))]
-        forest[name] = ODD_NUMBERS[rng.integers(0, len(ODD_NUMBERS))]
+        engine_model = header["engine_model"]
+        name = list(engine_model)[rng.integers(0, len(engine_model))]
+        engine_model[name] = ODD_NUMBERS[rng.integers(0, len(ODD_NUMBERS))]
 
     def _change_table(self, header: dict[str, Any], rng: np.random.Generator) -> None:
         table = header["arrays"]
@@ -121,12 +121,12 @@ class Mutator:
         return bytes(data)
 
 
-def change(forest: Forest, added: Data, seed: int, tolerance: float = 1.0) -> None:
-    """Do all that there is to do to a forest, be it sound or not."""
+def change(engine_model: EngineModel, added: Data, seed: int, tolerance: float = 1.0) -> None:
+    """Do all that there is to do to a engine_model, be it sound or not."""
     added = replace(added, ids=10**6 + np.arange(len(added.ids)))
-    removed = np.random.default_rng(seed).choice(forest.row_ids, 4, replace=False)
-    update_forest(forest, added, removed, tolerance=tolerance)
-    forest.refresh(1)
-    forest.splits(0)
-    forest.refit(1)
-    forest.check_state(1)
+    removed = np.random.default_rng(seed).choice(engine_model.row_ids, 4, replace=False)
+    update_engine_model(engine_model, added, removed, tolerance=tolerance)
+    engine_model.refresh(1)
+    engine_model.splits(0)
+    engine_model.refit(1)
+    engine_model.check_state(1)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from .making import CLASSES, LOSSES, Data, fit_forest, make_data, trees, update_forest
+from .making import CLASSES, LOSSES, Data, fit_engine_model, make_data, trees, update_engine_model
 
 NONE = np.arange(0)
 
@@ -21,13 +21,13 @@ def some(loss: str) -> tuple[Data, Data]:
 def test_tables_with_other_columns(columns: int) -> None:
     held, added = some("logistic")
     assert columns != held.X.shape[1]
-    forest = fit_forest(held)
+    engine_model = fit_engine_model(held)
     X = np.zeros((20, columns))
     for use in (
-        forest.bins.encode,
-        lambda X: forest.raw_scores(X, 1),
-        lambda X: forest.apply(X, 1),
-        lambda X: update_forest(forest, replace(added, X=X), NONE),
+        engine_model.bins.encode,
+        lambda X: engine_model.raw_scores(X, 1),
+        lambda X: engine_model.apply(X, 1),
+        lambda X: update_engine_model(engine_model, replace(added, X=X), NONE),
     ):
         with pytest.raises(ValueError, match=f"X: has {columns} columns"):
             use(X)
@@ -37,28 +37,28 @@ def test_tables_with_other_columns(columns: int) -> None:
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
 def test_classes_that_are_none(loss: str, code: float) -> None:
     held, added = some(loss)
-    forest = fit_forest(held)
-    before = trees(forest)
+    engine_model = fit_engine_model(held)
+    before = trees(engine_model)
     y = added.y.copy()
     y[11] = code
     with pytest.raises(ValueError, match="y: has a number that no class has"):
-        update_forest(forest, replace(added, y=y), held.ids[:3])
+        update_engine_model(engine_model, replace(added, y=y), held.ids[:3])
     with pytest.raises(ValueError, match="y: has a number that no class has"):
-        fit_forest(replace(added, y=y))
-    assert trees(forest) == before
-    forest.check_state(1)
+        fit_engine_model(replace(added, y=y))
+    assert trees(engine_model) == before
+    engine_model.check_state(1)
 
 
 @pytest.mark.parametrize("relabel", [[], [0], [0, 1, 2], [0, 3], [0, -1], [1, 1], [0, 2**40]])
 def test_numbers_of_classes_that_are_none(relabel: list[int]) -> None:
     held, added = some("logistic")
-    forest = fit_forest(held)
-    before = trees(forest)
+    engine_model = fit_engine_model(held)
+    before = trees(engine_model)
     rows = (added.X, added.y, added.weight, added.ids)
     with pytest.raises(ValueError, match="relabel: each class needs a number of its own"):
-        forest.update(*rows, NONE, np.array(relabel, np.int64), 3, "regret", 1.0, 1, 1)
-    assert trees(forest) == before
-    forest.check_state(1)
+        engine_model.update(*rows, NONE, np.array(relabel, np.int64), 3, "regret", 1.0, 1, 1)
+    assert trees(engine_model) == before
+    engine_model.check_state(1)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -68,12 +68,12 @@ def test_arrays_of_another_length(loss: str, what: str, n_rows: int) -> None:
     if what in ("weight", "ids") and n_rows == 0:
         return  # as good as none
     held, added = some(loss)
-    forest = fit_forest(held)
-    before = trees(forest)
+    engine_model = fit_engine_model(held)
+    before = trees(engine_model)
     wrong = {"y": np.zeros(n_rows), "weight": np.ones(n_rows), "ids": 5000 + np.arange(n_rows)}
     rows = {"y": added.y, "weight": added.weight, "ids": added.ids} | {what: wrong[what]}
     with pytest.raises(ValueError, match="has another number of rows than X"):
-        forest.update(
+        engine_model.update(
             added.X,
             rows["y"],
             rows["weight"],
@@ -86,14 +86,14 @@ def test_arrays_of_another_length(loss: str, what: str, n_rows: int) -> None:
             1,
             1,
         )
-    assert trees(forest) == before
+    assert trees(engine_model) == before
 
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
 def test_weights_that_are_none(weight: float) -> None:
     held, added = some("squared")
-    forest = fit_forest(held)
+    engine_model = fit_engine_model(held)
     weights = np.ones(20)
     weights[3] = weight
     with pytest.raises(ValueError, match="sample_weight: has a weight that is negative or not"):
-        update_forest(forest, replace(added, weight=weights), NONE)
+        update_engine_model(engine_model, replace(added, weight=weights), NONE)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from .making import LOSSES, Data, fit_bins, fit_forest, make_data, trees
+from .making import LOSSES, Data, fit_bins, fit_engine_model, make_data, trees
 
 
 def model_of(data: Data, n_threads: int, **training: float) -> list[dict[str, list[object]]]:
     bins = fit_bins(data, n_threads)
-    return trees(fit_forest(data, bins, n_threads=n_threads, **training))
+    return trees(fit_engine_model(data, bins, n_threads=n_threads, **training))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -61,7 +61,7 @@ def test_memory_layout_and_precision_do_not_matter() -> None:
 @pytest.mark.parametrize("subsample", [0.5, 0.9])
 def test_subsample_follows_the_row_id(subsample: float) -> None:
     data = make_data(2, n_rows=2_000)
-    forest = fit_forest(data, subsample=subsample, n_estimators=3)
-    shares = [forest.tree(t)["n"][0] / 2_000 for t in range(3)]
+    engine_model = fit_engine_model(data, subsample=subsample, n_estimators=3)
+    shares = [engine_model.tree(t)["n"][0] / 2_000 for t in range(3)]
     assert np.allclose(shares, subsample, atol=0.05)
     assert len(set(shares)) > 1

@@ -7,7 +7,7 @@ import pytest
 
 from graftboost import reference
 
-from .making import CLASSES, Data, fit_bins, fit_forest, make_data, update_forest
+from .making import CLASSES, Data, fit_bins, fit_engine_model, make_data, update_engine_model
 
 
 def one_hot_data(n_rows: int = 1_000, n_columns: int = 40, *, also_hot: float = 0.0) -> Data:
@@ -25,7 +25,7 @@ def one_hot_data(n_rows: int = 1_000, n_columns: int = 40, *, also_hot: float = 
 
 def assert_same_as_reference(data: Data) -> None:
     bins = fit_bins(data)
-    forest = fit_forest(data, bins, n_estimators=2)
+    engine_model = fit_engine_model(data, bins, n_estimators=2)
     model = reference.fit(
         data.X.tolist(),
         data.y.tolist(),
@@ -43,13 +43,15 @@ def assert_same_as_reference(data: Data) -> None:
         l2_regularization=0.1,
     )
     for t, tree in enumerate(model.trees):
-        assert forest.tree(t)["g"].tolist() == [node.sums.g for node in tree.nodes]
-        assert forest.tree(t)["gain"].tolist() == [node.gain for node in tree.nodes]
-        assert forest.tree(t)["feature"].tolist() == [node.split.feature for node in tree.nodes]
-    forest.check_state(n_threads=1)
-    applied = forest.apply(data.X, n_threads=1)
-    for t in range(forest.n_trees):
-        assert (applied[:, t] == forest.leaf_ids(t)).all()
+        assert engine_model.tree(t)["g"].tolist() == [node.sums.g for node in tree.nodes]
+        assert engine_model.tree(t)["gain"].tolist() == [node.gain for node in tree.nodes]
+        assert engine_model.tree(t)["feature"].tolist() == [
+            node.split.feature for node in tree.nodes
+        ]
+    engine_model.check_state(n_threads=1)
+    applied = engine_model.apply(data.X, n_threads=1)
+    for t in range(engine_model.n_trees):
+        assert (applied[:, t] == engine_model.leaf_ids(t)).all()
 
 
 def test_exclusive_columns() -> None:
@@ -60,11 +62,11 @@ def test_columns_that_are_hardly_ever_set_together() -> None:
     # So rarely that the rows looked at to form the bundles need not show it.
     data = one_hot_data(40_000)
     data.X[data.ids % 1_999 == 0, 5:9] = 1
-    forest = fit_forest(data, n_threads=2)
-    forest.check_state(n_threads=2)
-    applied = forest.apply(data.X, n_threads=1)
-    for t in range(forest.n_trees):
-        assert (applied[:, t] == forest.leaf_ids(t)).all()
+    engine_model = fit_engine_model(data, n_threads=2)
+    engine_model.check_state(n_threads=2)
+    applied = engine_model.apply(data.X, n_threads=1)
+    for t in range(engine_model.n_trees):
+        assert (applied[:, t] == engine_model.leaf_ids(t)).all()
 
 
 @pytest.mark.parametrize("also_hot", [0.05, 0.5])
@@ -84,7 +86,8 @@ def test_one_hot_is_the_same_model_as_categories() -> None:
         "logistic",
     )
     assert np.array_equal(
-        fit_forest(data).raw_scores(data.X, 1), fit_forest(categories).raw_scores(categories.X, 1)
+        fit_engine_model(data).raw_scores(data.X, 1),
+        fit_engine_model(categories).raw_scores(categories.X, 1),
     )
 
 
@@ -95,8 +98,8 @@ def test_two_byte_codes_beside_one_byte_codes() -> None:
     mixed = Data(X, data.y, None, data.ids, (0, 0, 0, 700, 0), "logistic")
     assert_same_as_reference(mixed)
     assert_same_as_reference(Data(X, data.y, None, data.ids, (0, 0, 0, 0, 0), "logistic"))
-    forest = fit_forest(Data(many[:, None], data.y, None, data.ids, (700,), "logistic"))
-    forest.check_state(n_threads=1)
+    engine_model = fit_engine_model(Data(many[:, None], data.y, None, data.ids, (700,), "logistic"))
+    engine_model.check_state(n_threads=1)
 
 
 @pytest.mark.parametrize("n_columns", [250, 260, 600])
@@ -112,16 +115,18 @@ def test_values_that_no_fitted_row_had(value: float) -> None:
     data = one_hot_data(1_200)
     data.X[1_000:, 3:20:4] = value
     bins = fit_bins(data.take(np.arange(1_000)))
-    forest = fit_forest(data.take(np.arange(1_000)), bins)
-    update_forest(forest, data.take(np.arange(1_000, 1_200)), np.arange(150), "regret", 1.0)
-    forest.check_state(n_threads=1)
-    applied = forest.apply(data.X[forest.row_ids], n_threads=1)
-    for t in range(forest.n_trees):
-        assert (applied[:, t] == forest.leaf_ids(t)).all()
+    engine_model = fit_engine_model(data.take(np.arange(1_000)), bins)
+    update_engine_model(
+        engine_model, data.take(np.arange(1_000, 1_200)), np.arange(150), "regret", 1.0
+    )
+    engine_model.check_state(n_threads=1)
+    applied = engine_model.apply(data.X[engine_model.row_ids], n_threads=1)
+    for t in range(engine_model.n_trees):
+        assert (applied[:, t] == engine_model.leaf_ids(t)).all()
     # Bins are kept, so a fit of the same rows is a refit, whatever came when.
-    forest.refit(n_threads=1)
-    again = fit_forest(data.take(np.sort(forest.row_ids)), bins)
-    assert np.array_equal(forest.raw_scores(data.X, 1), again.raw_scores(data.X, 1))
+    engine_model.refit(n_threads=1)
+    again = fit_engine_model(data.take(np.sort(engine_model.row_ids)), bins)
+    assert np.array_equal(engine_model.raw_scores(data.X, 1), again.raw_scores(data.X, 1))
 
 
 @pytest.mark.parametrize("also_hot", [0.0, 0.02, 0.5])
@@ -129,13 +134,15 @@ def test_updates_of_one_hot_columns(also_hot: float) -> None:
     """Added rows may set columns together that never were before."""
     data = one_hot_data(1_000, also_hot=also_hot)
     data.X[950:, 3:6] = 1
-    forest = fit_forest(data.take(np.arange(900)))
+    engine_model = fit_engine_model(data.take(np.arange(900)))
     for step, tolerance in enumerate([0.0, 1.0, 1e9, 1.0]):
         into = data.take(np.arange(900 + 25 * step, 925 + 25 * step))
-        update_forest(forest, into, np.arange(40 * step, 40 * step + 20), "regret", tolerance)
-        forest.check_state(n_threads=1)
-    update_forest(forest, data.take(np.arange(0)), np.arange(940, 990), "regret", 1.0)
-    forest.check_state(n_threads=1)
-    applied = forest.apply(data.X[forest.row_ids], n_threads=1)
-    for t in range(forest.n_trees):
-        assert (applied[:, t] == forest.leaf_ids(t)).all()
+        update_engine_model(
+            engine_model, into, np.arange(40 * step, 40 * step + 20), "regret", tolerance
+        )
+        engine_model.check_state(n_threads=1)
+    update_engine_model(engine_model, data.take(np.arange(0)), np.arange(940, 990), "regret", 1.0)
+    engine_model.check_state(n_threads=1)
+    applied = engine_model.apply(data.X[engine_model.row_ids], n_threads=1)
+    for t in range(engine_model.n_trees):
+        assert (applied[:, t] == engine_model.leaf_ids(t)).all()

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from graftboost._engine import Forest
+from graftboost._engine import EngineModel
 
 from graftboost.persistence import model_file
 
-from .making import Data, fit_forest, make_data
+from .making import Data, fit_engine_model, make_data
 from .mutating import REFUSALS, Mutator, change, n_mutations
 
 N_MUTATIONS = n_mutations(3000)
@@ -21,10 +21,10 @@ CASES = [("logistic", False), ("softmax", True), ("squared", True), ("logistic",
 @pytest.mark.parametrize(("loss", "weighted"), CASES)
 def test_mutations(loss: str, weighted: bool) -> None:
     data = make_data(3, loss, n_rows=60, weighted=weighted, missing=True, categories=weighted)
-    forest = fit_forest(
+    engine_model = fit_engine_model(
         data, n_estimators=3, max_leaf_nodes=5, min_samples_leaf=3, subsample=0.8 if weighted else 1
     )
-    mutate = Mutator(model_file.pack_forest(forest))
+    mutate = Mutator(model_file.pack_engine_model(engine_model))
     refused = 0
     for seed in range(N_MUTATIONS // len(CASES)):
         refused += not _use(mutate(seed), data, seed)
@@ -34,10 +34,10 @@ def test_mutations(loss: str, weighted: bool) -> None:
 def _use(content: bytes, data: Data, seed: int) -> bool:
     """Do all that there is to do with a model, if it is one."""
     try:
-        forest = model_file.unpack_forest(content)
-        forest.raw_scores(data.X, 1)
-        forest.apply(data.X, 1)
-        change(forest, data.take(np.arange(3)), seed)
+        engine_model = model_file.unpack_engine_model(content)
+        engine_model.raw_scores(data.X, 1)
+        engine_model.apply(data.X, 1)
+        change(engine_model, data.take(np.arange(3)), seed)
     except REFUSALS:
         return False
     return True
@@ -45,11 +45,11 @@ def _use(content: bytes, data: Data, seed: int) -> bool:
 
 def test_a_model_without_trees() -> None:
     """It has rows, so there is a state to look at, however few trees it is of."""
-    forest = fit_forest(make_data(0, n_rows=200))
-    parts = {name: np.concatenate(pieces) for name, _, pieces in forest.parts(True, False)}
+    engine_model = fit_engine_model(make_data(0, n_rows=200))
+    parts = {name: np.concatenate(pieces) for name, _, pieces in engine_model.arrays(True, False)}
     for name in parts:
         if name.startswith(("tree_", "node_", "kept_")):
             parts[name] = parts[name][:0].copy()
-    summary = forest.summary(True, False) | {"n_estimators": 0}
+    summary = engine_model.summary(True, False) | {"n_estimators": 0}
     with pytest.raises(ValueError, match="n_estimators is below 1"):
-        Forest.put_together(summary, parts, None)
+        EngineModel.from_arrays(summary, parts, None)

@@ -10,16 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from .making import fit_forest, make_data, trees
+from .making import fit_engine_model, make_data, trees
 
 
 def fit_in_child(queue: multiprocessing.Queue) -> None:  # type: ignore[type-arg]
-    queue.put(trees(fit_forest(make_data(0, n_rows=20_000), n_threads=2)))
+    queue.put(trees(fit_engine_model(make_data(0, n_rows=20_000), n_threads=2)))
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
 def test_a_forked_process_has_threads_of_its_own() -> None:
-    here = trees(fit_forest(make_data(0, n_rows=20_000), n_threads=2))
+    here = trees(fit_engine_model(make_data(0, n_rows=20_000), n_threads=2))
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     child = context.Process(target=fit_in_child, args=(queue,))
@@ -31,26 +31,26 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
 
 def test_many_fits_at_once() -> None:
     data = make_data(0, "softmax", n_rows=5_000)
-    alone = trees(fit_forest(data, n_threads=1))
+    alone = trees(fit_engine_model(data, n_threads=1))
     with ThreadPoolExecutor(4) as pool:
-        fits = [pool.submit(fit_forest, data, n_threads=2) for _ in range(8)]
+        fits = [pool.submit(fit_engine_model, data, n_threads=2) for _ in range(8)]
         assert all(trees(fit.result()) == alone for fit in fits)
 
 
 def test_predictions_during_a_fit() -> None:
     data = make_data(0, n_rows=5_000)
-    forest = fit_forest(data)
-    expected = forest.raw_scores(data.X, n_threads=1)
+    engine_model = fit_engine_model(data)
+    expected = engine_model.raw_scores(data.X, n_threads=1)
     done = threading.Event()
 
     def fit() -> None:
-        fit_forest(data, n_estimators=100, n_threads=2)
+        fit_engine_model(data, n_estimators=100, n_threads=2)
         done.set()
 
     worker = threading.Thread(target=fit)
     worker.start()
     while not done.is_set():
-        assert (forest.raw_scores(data.X, n_threads=2) == expected).all()
+        assert (engine_model.raw_scores(data.X, n_threads=2) == expected).all()
     worker.join()
 
 
@@ -60,5 +60,5 @@ def test_ctrl_c_ends_a_fit() -> None:
     start = time.monotonic()
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        fit_forest(data, n_estimators=10_000_000, max_leaf_nodes=2, updatable=False)
+        fit_engine_model(data, n_estimators=10_000_000, max_leaf_nodes=2, updatable=False)
     assert time.monotonic() - start < 60

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from .making import CLASSES, LOSSES, fit_forest, make_data, update_forest
+from .making import CLASSES, LOSSES, fit_engine_model, make_data, update_engine_model
 
 N_ROUNDS = 6
 
@@ -21,7 +21,7 @@ N_ROUNDS = 6
 def test_everything_at_once(loss: str) -> None:
     data = make_data(0, loss, n_rows=3_000)
     held, coming = data.take(np.arange(2_500)), data.take(np.arange(2_500, 3_000))
-    forest = fit_forest(held, n_threads=2)
+    engine_model = fit_engine_model(held, n_threads=2)
     nothing = coming.take(np.arange(0))
     done = threading.Event()
     failures: list[BaseException] = []
@@ -29,24 +29,24 @@ def test_everything_at_once(loss: str) -> None:
     def change() -> None:
         for turn in range(N_ROUNDS):
             part = coming.take(np.arange(80 * turn, 80 * turn + 80))
-            update_forest(forest, part, held.ids[80 * turn : 80 * turn + 80])
-            forest.refresh(2) if turn % 2 else forest.refit(2)
-            update_forest(forest, nothing, part.ids[:20])
+            update_engine_model(engine_model, part, held.ids[80 * turn : 80 * turn + 80])
+            engine_model.refresh(2) if turn % 2 else engine_model.refit(2)
+            update_engine_model(engine_model, nothing, part.ids[:20])
 
     def look() -> None:
-        forest.recorded(1)
-        forest.leaf_ids(1)
-        forest.tree(0)
-        forest.splits(0)
-        forest.held_codes(0)
-        assert len(forest.row_ids) > 2_000
+        engine_model.recorded(1)
+        engine_model.leaf_ids(1)
+        engine_model.tree(0)
+        engine_model.splits(0)
+        engine_model.held_codes(0)
+        assert len(engine_model.row_ids) > 2_000
 
     def predict() -> None:
-        assert np.isfinite(forest.raw_scores(data.X[:500], 2)).all()
-        forest.apply(data.X[:500], 2)
+        assert np.isfinite(engine_model.raw_scores(data.X[:500], 2)).all()
+        engine_model.apply(data.X[:500], 2)
 
     def duplicate() -> None:
-        copy.deepcopy(forest).check_state(2)
+        copy.deepcopy(engine_model).check_state(2)
 
     def repeated(do: Callable[[], None]) -> Callable[[], None]:
         def work() -> None:
@@ -68,5 +68,5 @@ def test_everything_at_once(loss: str) -> None:
         for thread in threads:
             thread.join()
     assert not failures
-    assert forest.trees_per_iteration == (CLASSES[loss] if loss == "softmax" else 1)
-    forest.check_state(2)
+    assert engine_model.trees_per_iteration == (CLASSES[loss] if loss == "softmax" else 1)
+    engine_model.check_state(2)

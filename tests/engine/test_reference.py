@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graftboost._engine import Forest
+from graftboost._engine import EngineModel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +19,7 @@ from .comparing import (
     fit_reference,
     update_reference,
 )
-from .making import LOSSES, Data, fit_bins, fit_forest, make_data, update_forest
+from .making import LOSSES, Data, fit_bins, fit_engine_model, make_data, update_engine_model
 
 TRAINING: dict[str, Any] = {
     "n_estimators": 4,
@@ -30,18 +30,18 @@ TRAINING: dict[str, Any] = {
 }
 
 
-def fit_both(data: Data, **training: Any) -> tuple[Forest, reference.Model]:
+def fit_both(data: Data, **training: Any) -> tuple[EngineModel, reference.Model]:
     features = find_features(data)
     bins = fit_bins(data)
     for f, feature in enumerate(features):
         assert bins.edges(f).tolist() == list(feature.edges)
     wanted = {**TRAINING, **training}
-    return fit_forest(data, bins, **wanted), fit_reference(data, features, wanted)
+    return fit_engine_model(data, bins, **wanted), fit_reference(data, features, wanted)
 
 
-def assert_same(forest: Forest, model: reference.Model, X: np.ndarray) -> None:
-    assert_same_trees(forest, model)
-    scores = forest.raw_scores(X, n_threads=1)
+def assert_same(engine_model: EngineModel, model: reference.Model, X: np.ndarray) -> None:
+    assert_same_trees(engine_model, model)
+    scores = engine_model.raw_scores(X, n_threads=1)
     assert scores.tolist() == [model.scores(row) for row in X.tolist()]
 
 
@@ -157,7 +157,7 @@ def test_updates(
         "min_samples_leaf": min_samples_leaf,
         "subsample": subsample,
     }
-    forest, model = fit_both(held, **training)
+    engine_model, model = fit_both(held, **training)
     rng = np.random.default_rng(seed)
     places = {i: place for place, i in enumerate(everything.ids.tolist())}
     for n_out, n_in, (rule, tolerance), refreshes in steps:
@@ -169,21 +169,21 @@ def test_updates(
             )
         )
         how = (rule, tolerance, max(1, int(np.ceil(min(32 * tolerance, 1e9)))))
-        counts = update_forest(forest, into, out, *how)
+        counts = update_engine_model(engine_model, into, out, *how)
         if counts.refitted:  # the reference has no opinion on what is cheaper
-            now = np.array([places[i] for i in forest.row_ids.tolist()])
+            now = np.array([places[i] for i in engine_model.row_ids.tolist()])
             model = fit_reference(everything.take(now), find_features(held), training)
         else:
             retrained = update_reference(model, into, out, reference.ToleranceRule(*how))
-            assert retrained == counts.nodes_retrained
+            assert retrained == counts.nodes_regrown
         if refreshes:
-            forest.refresh(n_threads=2)
+            engine_model.refresh(n_threads=2)
             reference.refresh(model)
-        forest.check_state(n_threads=1)
-        scores = forest.raw_scores(everything.X, n_threads=1)
+        engine_model.check_state(n_threads=1)
+        scores = engine_model.raw_scores(everything.X, n_threads=1)
         assert scores.tolist() == [model.scores(x) for x in everything.X.tolist()]
-    assert_same(forest, model, everything.X)
-    forest.check_state(n_threads=1)
+    assert_same(engine_model, model, everything.X)
+    engine_model.check_state(n_threads=1)
 
 
 @settings(max_examples=25, deadline=None)
@@ -199,12 +199,12 @@ def test_split_places(
 ) -> None:
     """After rows have gone and nothing was retrained: every candidate, counted one by one."""
     data = make_data(seed, loss, weighted=weighted, missing=True, categories=categories)
-    forest, model = fit_both(data, n_estimators=2, subsample=subsample)
+    engine_model, model = fit_both(data, n_estimators=2, subsample=subsample)
     gone = data.ids[: len(data.ids) // 6]
     nothing = data.take(np.arange(0))
-    update_forest(forest, nothing, gone, "regret", np.inf)
+    update_engine_model(engine_model, nothing, gone, "regret", np.inf)
     update_reference(model, nothing, gone, reference.ToleranceRule("regret", np.inf))
-    assert_same_splits(forest, model)
+    assert_same_splits(engine_model, model)
 
 
 @settings(max_examples=200, deadline=None)

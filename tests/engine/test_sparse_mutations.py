@@ -8,7 +8,7 @@ from graftboost._engine import SparseTable
 
 from graftboost.persistence import model_file
 
-from .making import LOSSES, Data, fit_bins, fit_forest, update_forest
+from .making import LOSSES, Data, fit_bins, fit_engine_model, update_engine_model
 from .mutating import REFUSALS, Mutator, change, n_mutations
 from .sparse_tables import TRAINING, make_data, sparse
 
@@ -30,13 +30,13 @@ N_MUTATIONS = n_mutations(1200) // len(CASES)
     ],
 )
 def test_tables_that_are_not_sound_are_refused(begin: list[int], columns: list[int]) -> None:
-    forest = fit_forest(make_data(0, "squared", n_rows=50, n_columns=3))
+    engine_model = fit_engine_model(make_data(0, "squared", n_rows=50, n_columns=3))
 
     def score() -> None:
         table = SparseTable(
             np.array(begin, dtype=np.int64), np.array(columns, dtype=np.int32), np.ones(3), 3
         )
-        forest.raw_scores(table, n_threads=1)
+        engine_model.raw_scores(table, n_threads=1)
 
     with pytest.raises((ValueError, IndexError)):
         score()
@@ -51,9 +51,11 @@ def test_mutations(n_columns: int, weighted: bool) -> None:
     held = data.take(np.arange(55))
     bins = fit_bins(sparse(held), rare_below=4)
     training = {**TRAINING, "max_leaf_nodes": 5, "min_samples_leaf": 4}
-    forest = fit_forest(sparse(held), bins, **training)
-    update_forest(forest, sparse(data.take(np.arange(55, 66))), held.ids[:2], tolerance=1e9)
-    mutate = Mutator(model_file.pack_forest(forest))
+    engine_model = fit_engine_model(sparse(held), bins, **training)
+    update_engine_model(
+        engine_model, sparse(data.take(np.arange(55, 66))), held.ids[:2], tolerance=1e9
+    )
+    mutate = Mutator(model_file.pack_engine_model(engine_model))
     n_refused = sum(not _use(mutate(seed), data, seed) for seed in range(N_MUTATIONS))
     assert 0.3 * N_MUTATIONS < n_refused < N_MUTATIONS
 
@@ -61,11 +63,11 @@ def test_mutations(n_columns: int, weighted: bool) -> None:
 def _use(content: bytes, data: Data, seed: int) -> bool:
     """Do all that there is to do with a model, if it is one."""
     try:
-        forest = model_file.unpack_forest(content)
-        forest.raw_scores(sparse(data).X, 1)
-        forest.apply(data.X, 1)
-        forest.held_rows(forest.row_ids[:5].copy())
-        change(forest, sparse(data.take(np.arange(3))), seed, tolerance=0.3)
+        engine_model = model_file.unpack_engine_model(content)
+        engine_model.raw_scores(sparse(data).X, 1)
+        engine_model.apply(data.X, 1)
+        engine_model.held_rows(engine_model.row_ids[:5].copy())
+        change(engine_model, sparse(data.take(np.arange(3))), seed, tolerance=0.3)
     except REFUSALS:
         return False
     return True

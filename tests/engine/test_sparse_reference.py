@@ -20,7 +20,7 @@ from .comparing import (
     fit_reference,
     update_reference,
 )
-from .making import LOSSES, Data, counted, fit_bins, fit_forest, update_forest
+from .making import LOSSES, Data, counted, fit_bins, fit_engine_model, update_engine_model
 from .sparse_tables import RULES, TRAINING, make_data, sparse
 
 STEPS = st.tuples(
@@ -35,7 +35,7 @@ STEPS = st.tuples(
 def follow_reference(
     everything: Data, n_fitted: int, steps: list[Any], seed: int, **changes: Any
 ) -> None:
-    """Fit and update a sparse forest, a dense one, one without memory, and the reference."""
+    """Fit and update a sparse engine_model, a dense one, one without memory, and the reference."""
     training = {**TRAINING, **changes}
     rare_below = training["min_samples_leaf"]
     held = everything.take(np.arange(n_fitted))
@@ -44,15 +44,15 @@ def follow_reference(
     for f, feature in enumerate(features):
         assert bins.edges(f).tolist() == list(feature.edges)
     from_dense = fit_bins(held, rare_below=rare_below)
-    forests = {
-        "sparse": fit_forest(sparse(held), bins, **training),
-        "dense": fit_forest(held, from_dense, **training),
-        "no memory": fit_forest(sparse(held), bins, stats_memory=0, **training),
-        "dense, no memory": fit_forest(held, from_dense, stats_memory=0, **training),
+    engine_models = {
+        "sparse": fit_engine_model(sparse(held), bins, **training),
+        "dense": fit_engine_model(held, from_dense, **training),
+        "no memory": fit_engine_model(sparse(held), bins, histogram_memory=0, **training),
+        "dense, no memory": fit_engine_model(held, from_dense, histogram_memory=0, **training),
     }
     model = fit_reference(held, features, training)
     rows_now = set(held.ids.tolist())
-    assert_same_trees(forests["sparse"], model)
+    assert_same_trees(engine_models["sparse"], model)
     places = {i: place for place, i in enumerate(everything.ids.tolist())}
     rng = np.random.default_rng(seed)
     for kind, n_out, n_in, (rule_name, tolerance), refreshes in steps:
@@ -73,30 +73,34 @@ def follow_reference(
             continue
         how = (rule_name, tolerance, max(1, int(np.ceil(min(32 * tolerance, 1e9)))))
         found = {}
-        for name, forest in forests.items():
+        for name, engine_model in engine_models.items():
             is_sparse = name in ("sparse", "no memory")
-            counts = update_forest(forest, sparse(into) if is_sparse else into, out, *how)
+            counts = update_engine_model(
+                engine_model, sparse(into) if is_sparse else into, out, *how
+            )
             found[name] = counted(counts)
-            forest.check_state(n_threads=1)
+            engine_model.check_state(n_threads=1)
         assert len(set(found.values())) == 1, found
         rows_now = rows_now - set(out.tolist()) | set(into.ids.tolist())
         if counts.refitted:  # the reference has no opinion on what is cheaper
-            order = [places[i] for i in forests["sparse"].row_ids.tolist()]
+            order = [places[i] for i in engine_models["sparse"].row_ids.tolist()]
             model = fit_reference(everything.take(np.array(order)), features, training)
         else:
             retrained = update_reference(model, into, out, reference.ToleranceRule(*how))
-            assert retrained == counts.nodes_retrained
+            assert retrained == counts.nodes_regrown
         if refreshes:
-            for forest in forests.values():
-                forest.refresh(n_threads=1)
+            for engine_model in engine_models.values():
+                engine_model.refresh(n_threads=1)
             reference.refresh(model)
-        for forest in forests.values():
-            assert_same_trees(forest, model)
-            forest.check_state(n_threads=1)
+        for engine_model in engine_models.values():
+            assert_same_trees(engine_model, model)
+            engine_model.check_state(n_threads=1)
     expected = [model.scores(x) for x in everything.X.tolist()]
-    assert forests["sparse"].raw_scores(sparse(everything).X, n_threads=1).tolist() == expected
-    assert forests["sparse"].raw_scores(everything.X, n_threads=1).tolist() == expected
-    assert forests["dense"].raw_scores(sparse(everything).X, n_threads=1).tolist() == expected
+    assert (
+        engine_models["sparse"].raw_scores(sparse(everything).X, n_threads=1).tolist() == expected
+    )
+    assert engine_models["sparse"].raw_scores(everything.X, n_threads=1).tolist() == expected
+    assert engine_models["dense"].raw_scores(sparse(everything).X, n_threads=1).tolist() == expected
 
 
 @settings(max_examples=25, deadline=None)
@@ -187,14 +191,14 @@ def test_splits_stand_among_their_candidates_as_in_the_reference(
     training = {**TRAINING, "min_samples_leaf": rare_below}
     held = data.take(np.arange(80))
     bins = fit_bins(sparse(held), rare_below=rare_below)
-    forest = fit_forest(sparse(held), bins, **training)
+    engine_model = fit_engine_model(sparse(held), bins, **training)
     model = fit_reference(held, find_features(held, rare_below=rare_below), training)
     into, out = data.take(np.arange(80, 90)), held.ids[:8]
-    counts = update_forest(forest, sparse(into), out, "regret", np.inf)
+    counts = update_engine_model(engine_model, sparse(into), out, "regret", np.inf)
     if counts.refitted:
         return
     update_reference(model, into, out, reference.ToleranceRule("regret", np.inf))
-    assert_same_splits(forest, model)
+    assert_same_splits(engine_model, model)
 
 
 @settings(max_examples=150, deadline=None)

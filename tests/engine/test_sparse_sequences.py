@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
 from graftboost.estimators.report import COUNTS
 
-from .making import LOSSES, counted, fit_bins, fit_forest, trees, update_forest
+from .making import LOSSES, counted, fit_bins, fit_engine_model, trees, update_engine_model
 from .sparse_tables import RULES, TRAINING, make_cells, make_data, make_target, sparse
 
 
@@ -28,32 +28,32 @@ def test_what_bounds_save_decides_nothing(loss: str, n_columns: int) -> None:
     held = data.take(np.arange(600))
     training = {**TRAINING, "n_estimators": 4, "max_leaf_nodes": 10, "l2_regularization": 0.0}
     bins = fit_bins(sparse(held), rare_below=5)
-    forest = fit_forest(sparse(held), bins, **training)
-    dense = fit_forest(held, bins, **training)
-    bare = fit_forest(sparse(held), bins, stats_memory=0, **training)
+    engine_model = fit_engine_model(sparse(held), bins, **training)
+    dense = fit_engine_model(held, bins, **training)
+    bare = fit_engine_model(sparse(held), bins, histogram_memory=0, **training)
     rng, first = np.random.default_rng(n_columns), 600
     for _ in range(12):
-        copied = pickle.loads(pickle.dumps(forest))
+        copied = pickle.loads(pickle.dumps(engine_model))
         last = first + int(rng.integers(0, 12))
-        out = rng.choice(forest.row_ids, rng.integers(1, 10), replace=False)
+        out = rng.choice(engine_model.row_ids, rng.integers(1, 10), replace=False)
         into = data.take(np.arange(first, last))
         how = ("regret", rng.choice([0.1, 0.3, 1.2, 1e9])) if rng.random() < 0.7 else ("rank", 0.05)
         found = {
             counted(counts)
             for counts in (
-                update_forest(forest, sparse(into), out, *how, places=2),
-                update_forest(copied, sparse(into), out, *how, places=2),
-                update_forest(dense, into, out, *how, places=2),
-                update_forest(bare, sparse(into), out, *how, places=2),
+                update_engine_model(engine_model, sparse(into), out, *how, places=2),
+                update_engine_model(copied, sparse(into), out, *how, places=2),
+                update_engine_model(dense, into, out, *how, places=2),
+                update_engine_model(bare, sparse(into), out, *how, places=2),
             )
         }
         assert len(found) == 1, found
-        expected = trees(forest)
+        expected = trees(engine_model)
         assert trees(copied) == expected
         assert trees(dense) == expected
         assert trees(bare) == expected
         first = last
-    for each in (forest, copied, dense, bare):
+    for each in (engine_model, copied, dense, bare):
         each.check_state(n_threads=1)
 
 
@@ -247,7 +247,7 @@ class Sequences(RuleBasedStateMachine):
             assert set(model.row_ids_.tolist()) == self.held
             assert np.array_equal(model._raw_scores(self.X), expected)
             assert np.array_equal(model._raw_scores(table), expected)
-            assert trees(model._forest) == trees(dense._forest)
+            assert trees(model._engine_model) == trees(dense._engine_model)
 
 
 class WideSequences(Sequences):

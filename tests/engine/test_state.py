@@ -1,4 +1,4 @@
-"""What a forest keeps of its rows."""
+"""What a engine_model keeps of its rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from graftboost.persistence import file_format, model_file
 from graftboost.reference import Loss
 
-from .making import CLASSES, LOSSES, counted, fit_forest, make_data, trees, update_forest
+from .making import (
+    CLASSES,
+    LOSSES,
+    counted,
+    fit_engine_model,
+    make_data,
+    trees,
+    update_engine_model,
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -39,17 +47,17 @@ def test_every_sum_is_that_of_the_rows(
     )
     if data.weight is not None:
         data.weight[0] = 1.0
-    fit_forest(data, subsample=subsample, n_estimators=2).check_state(n_threads=1)
+    fit_engine_model(data, subsample=subsample, n_estimators=2).check_state(n_threads=1)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_nodes_are_the_sums_of_what_is_recorded(loss: str) -> None:
     data = make_data(0, loss)
-    forest = fit_forest(data)
+    engine_model = fit_engine_model(data)
     rule = Loss(loss, CLASSES[loss])
-    for t in range(forest.n_trees):
-        tree, leaf_ids = forest.tree(t), forest.leaf_ids(t)
-        sums = [rule.row_sums(int(g), 1) for g in forest.recorded(t)]
+    for t in range(engine_model.n_trees):
+        tree, leaf_ids = engine_model.tree(t), engine_model.leaf_ids(t)
+        sums = [rule.row_sums(int(g), 1) for g in engine_model.recorded(t)]
         for node, leaf in enumerate(tree["leaf"]):
             if leaf < 0:
                 continue
@@ -62,26 +70,26 @@ def test_nodes_are_the_sums_of_what_is_recorded(loss: str) -> None:
 
 def test_leaf_ids_are_those_of_apply() -> None:
     data = make_data(0, "softmax", missing=True, categories=True)
-    forest = fit_forest(data, subsample=0.7)
-    applied = forest.apply(data.X, n_threads=1)
-    for t in range(forest.n_trees):
-        assert (applied[:, t] == forest.leaf_ids(t)).all()
+    engine_model = fit_engine_model(data, subsample=0.7)
+    applied = engine_model.apply(data.X, n_threads=1)
+    for t in range(engine_model.n_trees):
+        assert (applied[:, t] == engine_model.leaf_ids(t)).all()
 
 
 @pytest.mark.parametrize("max_leaf_nodes", [2, 64, 65, 256, 257, 500])
 def test_many_leaves(max_leaf_nodes: int) -> None:
     data = make_data(0, n_rows=3_000)
-    forest = fit_forest(
+    engine_model = fit_engine_model(
         data, max_leaf_nodes=max_leaf_nodes, min_samples_leaf=1, n_estimators=2, n_threads=2
     )
-    assert len(forest.tree(0)["leaf"]) == 2 * max_leaf_nodes - 1
-    forest.check_state(n_threads=1)
-    applied = forest.apply(data.X, n_threads=1)
-    assert (applied[:, 1] == forest.leaf_ids(1)).all()
-    scores = forest.raw_scores(data.X, n_threads=2)[:, 0]
-    expected = np.full(3_000, forest.base_scores[0])
+    assert len(engine_model.tree(0)["leaf"]) == 2 * max_leaf_nodes - 1
+    engine_model.check_state(n_threads=1)
+    applied = engine_model.apply(data.X, n_threads=1)
+    assert (applied[:, 1] == engine_model.leaf_ids(1)).all()
+    scores = engine_model.raw_scores(data.X, n_threads=2)[:, 0]
+    expected = np.full(3_000, engine_model.base_scores[0])
     for t in range(2):
-        tree = forest.tree(t)
+        tree = engine_model.tree(t)
         values = np.empty(max_leaf_nodes)
         values[tree["leaf"][tree["leaf"] >= 0]] = tree["value"][tree["leaf"] >= 0]
         expected += values[applied[:, t]]
@@ -90,7 +98,7 @@ def test_many_leaves(max_leaf_nodes: int) -> None:
 
 def test_without_online_state_the_trees_are_the_same() -> None:
     data = make_data(0, "softmax", missing=True)
-    kept, dropped = fit_forest(data), fit_forest(data, updatable=False)
+    kept, dropped = fit_engine_model(data), fit_engine_model(data, updatable=False)
     assert not dropped.updatable
     assert dropped.n_rows == 0
     for with_state, without in zip(trees(kept), trees(dropped), strict=True):
@@ -104,54 +112,56 @@ def test_without_online_state_the_trees_are_the_same() -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_pickle(loss: str, weighted: bool) -> None:
     data = make_data(0, loss, weighted=weighted, missing=True, categories=True)
-    forest = fit_forest(data)
-    again = pickle.loads(pickle.dumps(forest))
-    assert trees(again) == trees(forest)
+    engine_model = fit_engine_model(data)
+    again = pickle.loads(pickle.dumps(engine_model))
+    assert trees(again) == trees(engine_model)
     assert (again.row_ids == data.ids).all()
-    assert (again.raw_scores(data.X, 1) == forest.raw_scores(data.X, 1)).all()
+    assert (again.raw_scores(data.X, 1) == engine_model.raw_scores(data.X, 1)).all()
     again.check_state(n_threads=1)
 
 
 def test_pickle_of_too_few_bytes() -> None:
-    data = model_file.pack_forest(fit_forest(make_data(0)))
+    data = model_file.pack_engine_model(fit_engine_model(make_data(0)))
     for size in (0, 7, 31, 100, len(data) // 2, len(data) - 1):
         with pytest.raises(file_format.InvalidFileError, match="the pickled model is"):
-            model_file.unpack_forest(data[:size])
+            model_file.unpack_engine_model(data[:size])
 
 
 def test_leaf_values_add_up_exactly() -> None:
-    forest = fit_forest(make_data(4, "squared"), n_estimators=20)
-    for t in range(forest.n_trees):
-        scaled = forest.tree(t)["value"] * 2.0**32
+    engine_model = fit_engine_model(make_data(4, "squared"), n_estimators=20)
+    for t in range(engine_model.n_trees):
+        scaled = engine_model.tree(t)["value"] * 2.0**32
         assert (scaled == np.rint(scaled)).all()
 
 
 def test_early_stopping_keeps_the_best_iteration() -> None:
     data = make_data(0, n_rows=300)
     other = make_data(0, n_rows=400).take(np.arange(300, 400))
-    forest = fit_forest(
+    engine_model = fit_engine_model(
         data,
         n_estimators=200,
         X_val=other.X,
         y_val=1 - other.y,
         n_iter_no_change=3,
     )
-    losses = forest.validation_losses
+    losses = engine_model.validation_losses
     assert len(losses) < 200
-    assert forest.n_iterations == max(1, int(np.argmin(losses)) + 1)
-    forest.check_state(n_threads=1)
+    assert engine_model.n_iterations == max(1, int(np.argmin(losses)) + 1)
+    engine_model.check_state(n_threads=1)
 
 
 def test_on_iteration_may_stop_or_raise() -> None:
     data = make_data(0)
-    forest = fit_forest(data, n_estimators=50, on_iteration=lambda done, loss: done == 7)
-    assert forest.n_iterations == 7
+    engine_model = fit_engine_model(
+        data, n_estimators=50, on_iteration=lambda done, loss: done == 7
+    )
+    assert engine_model.n_iterations == 7
 
     def fail(done: int, loss: float) -> bool:
         raise KeyError("stop")
 
     with pytest.raises(KeyError, match="stop"):
-        fit_forest(data, on_iteration=fail)
+        fit_engine_model(data, on_iteration=fail)
 
 
 @pytest.mark.parametrize("n_changed", [3, 15, 40])
@@ -162,7 +172,7 @@ def test_on_iteration_may_stop_or_raise() -> None:
 def test_what_bounds_save_decides_nothing(loss: str, n_changed: int, least: int, l2: float) -> None:
     """A copy through bytes has lost the bounds, and yet goes the same way."""
     data = make_data(0, loss, n_rows=3_000, missing=True, categories=True)
-    forest = fit_forest(
+    engine_model = fit_engine_model(
         data.take(np.arange(2_500)),
         n_estimators=8,
         max_leaf_nodes=16,
@@ -171,13 +181,13 @@ def test_what_bounds_save_decides_nothing(loss: str, n_changed: int, least: int,
     )
     rng, first = np.random.default_rng(0), 2_500
     for _ in range(10):
-        copied = pickle.loads(pickle.dumps(forest))
-        out = rng.choice(forest.row_ids, rng.integers(1, n_changed), replace=False)
+        copied = pickle.loads(pickle.dumps(engine_model))
+        out = rng.choice(engine_model.row_ids, rng.integers(1, n_changed), replace=False)
         last = first + int(rng.integers(0, n_changed))
         into = data.take(np.arange(first, last))
         tolerance = rng.choice([0.3, 1.2, 1e9])
-        ours = update_forest(forest, into, out, tolerance=tolerance)
-        theirs = update_forest(copied, into, out, tolerance=tolerance)
+        ours = update_engine_model(engine_model, into, out, tolerance=tolerance)
+        theirs = update_engine_model(copied, into, out, tolerance=tolerance)
         assert counted(ours) == counted(theirs)
-        assert trees(forest) == trees(copied)
+        assert trees(engine_model) == trees(copied)
         first = last

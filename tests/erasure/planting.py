@@ -111,7 +111,7 @@ class Planted:
 
     def note_what_the_engine_made(self) -> None:
         """Add to the secrets what the engine holds of the row in its own form."""
-        parts = {name: pieces for name, _, pieces in self.model._forest.parts(True, False)}
+        parts = {name: pieces for name, _, pieces in self.model._engine_model.arrays(True, False)}
         [ids], [weights], [cells] = parts["row_ids"], parts["row_weight"], parts["row_cells"]
         slot = self.secrets["id"].find(ids)
         place = slice(slot, slot + 1)

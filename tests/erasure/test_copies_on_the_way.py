@@ -60,7 +60,9 @@ def test_weights_times_class_weights(arrived: str) -> None:
     def make() -> Planted:
         make_planted = plant_at_fit if arrived == "at fit" else plant_later
         planted = make_planted("three classes", class_weight={0: 1.0, 1: 1.5, 2: 3.0})
-        parts = {name: pieces for name, _, pieces in planted.model._forest.parts(True, False)}
+        parts = {
+            name: pieces for name, _, pieces in planted.model._engine_model.arrays(True, False)
+        }
         slot = planted.secrets["id"].find(parts["row_ids"][0])
         del planted.secrets["weight"]  # the model has only the product
         planted.secrets["product"] = Secret.hide(parts["row_raw_weight"][0][slot : slot + 1])

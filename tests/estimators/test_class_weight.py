@@ -69,7 +69,7 @@ def test_a_class_that_comes_later_has_its_weight(kind):
 
 
 def edges_of(model):
-    return [model._forest.bins.edges(feature).tolist() for feature in range(X.shape[1])]
+    return [model._engine_model.bins.edges(feature).tolist() for feature in range(X.shape[1])]
 
 
 @pytest.mark.parametrize(

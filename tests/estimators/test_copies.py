@@ -228,4 +228,6 @@ def test_skops_keeps_categories_that_are_forgotten():
 def test_a_damaged_pickle_is_refused():
     state = fitted("regression").__getstate__()
     with pytest.raises(ValueError, match="the pickled model is damaged"):
-        GraftBoostRegressor().__setstate__({**state, "_forest": state["_forest"][:-100]})
+        GraftBoostRegressor().__setstate__(
+            {**state, "_engine_model": state["_engine_model"][:-100]}
+        )

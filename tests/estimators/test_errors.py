@@ -29,7 +29,7 @@ def changed(array, place, value):
 def fitted_state(model):
     """Everything that a fit writes, with the engine's state in bytes."""
     state = {name: value for name, value in vars(model).items() if name.endswith("_")}
-    return pickle.dumps((state, model._forest, model._columns))
+    return pickle.dumps((state, model._engine_model, model._columns))
 
 
 def assert_refused(Estimator, error, message, call, **parameters):

@@ -476,8 +476,8 @@ def test_given_bin_edges_are_used_as_they_are(two_classes, bin_edges):
     X, y = two_classes
     X = pd.DataFrame(X, columns=list("abcde"))
     model = GraftBoostClassifier(n_estimators=2, bin_edges=bin_edges).fit(X, y)
-    np.testing.assert_array_equal(model._forest.bins.edges(0), [-1, 0, 1])
-    assert len(model._forest.bins.edges(1)) > 3
+    np.testing.assert_array_equal(model._engine_model.bins.edges(0), [-1, 0, 1])
+    assert len(model._engine_model.bins.edges(1)) > 3
 
 
 def test_rows_that_weigh_nothing_leave_no_mark_on_the_bins(two_classes):
@@ -487,7 +487,7 @@ def test_rows_that_weigh_nothing_leave_no_mark_on_the_bins(two_classes):
     X[0] = 1e6
     model = GraftBoostClassifier(n_estimators=2).fit(X, y, sample_weight=weight)
     assert model.n_rows_ == 300
-    assert max(model._forest.bins.edges(feature).max() for feature in range(5)) < 1e3
+    assert max(model._engine_model.bins.edges(feature).max() for feature in range(5)) < 1e3
 
 
 def test_more_nodes_than_sixteen_bits_can_count():

@@ -154,11 +154,11 @@ def test_an_error_in_a_callback_leaves_the_model_as_it_was(two_classes):
             raise RuntimeError("the callback failed")
 
     model = GraftBoostClassifier(n_estimators=3).fit(X, y)
-    forest = model._forest
+    engine_model = model._engine_model
     failing = Failing()
     with pytest.raises(RuntimeError, match="the callback failed"):
         model.set_callbacks(failing).fit(X, 1 - y)
-    assert model._forest is forest
+    assert model._engine_model is engine_model
     assert failing.events[-1] == "teardown"
     model.check_state()
 

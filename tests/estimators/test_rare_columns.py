@@ -19,7 +19,7 @@ def test_rare_columns_are_cut_at_zero_alone() -> None:
     y = np.arange(200.0)
     for make in (scipy.sparse.csr_array, np.asarray):
         model = make_model("regression").fit(make(cells), y)
-        bins = model._forest.bins
+        bins = model._engine_model.bins
         assert [bins.n_codes(f) for f in range(3)] == [105, 4, 8]  # with that of missing values
         assert bins.encode(cells)[:5, 1].tolist() == [3, 3, 3, 1, 0]
         assert bins.encode(cells)[5:, 1].tolist() == [2] * 195
@@ -30,7 +30,7 @@ def test_one_row_in_eight_is_not_rare() -> None:
     cells[:5, 0] = [1, 2, 3, 4, 5]
     cells[:4, 1] = [1, 2, 3, 4]
     for make in (scipy.sparse.csr_array, np.asarray):
-        bins = make_model("regression").fit(make(cells), np.arange(40.0))._forest.bins
+        bins = make_model("regression").fit(make(cells), np.arange(40.0))._engine_model.bins
         assert (bins.n_codes(0), bins.n_codes(1)) == (7, 4)
 
 
@@ -42,7 +42,7 @@ def test_rows_that_weigh_nothing_do_not_make_a_column_frequent() -> None:
     weight[3:20] = 0
     for make in (scipy.sparse.csr_array, np.asarray):
         model = make_model("regression").fit(make(cells), np.arange(200.0), weight)
-        assert model._forest.bins.n_codes(1) == 4
+        assert model._engine_model.bins.n_codes(1) == 4
         model.check_state()
 
 

@@ -29,7 +29,7 @@ def model(binary):
 
 
 def state_of(model):
-    return pickle.dumps(model._forest)
+    return pickle.dumps(model._engine_model)
 
 
 # --- what an update does ------------------------------------------------------------------------
@@ -352,7 +352,10 @@ class Updates(RuleBasedStateMachine):
     def holds_the_rows_and_their_sums(self):
         self.model.check_state()
         assert set(self.model.row_ids_.tolist()) == self.held
-        sizes = [len(self.model._forest.tree(t)["leaf"]) for t in range(self.model._forest.n_trees)]
+        sizes = [
+            len(self.model._engine_model.tree(t)["leaf"])
+            for t in range(self.model._engine_model.n_trees)
+        ]
         assert max(sizes) <= 2 * self.model.max_leaf_nodes - 1
         assert np.isfinite(self.model.predict(self.X).astype(float)).all()
 

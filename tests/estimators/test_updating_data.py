@@ -100,7 +100,7 @@ def test_values_of_another_width(dtype, rng, assert_same_model):
 @pytest.mark.parametrize("make", [to_pandas, to_polars, to_pyarrow])
 def test_columns_come_in_the_order_of_fit(make):
     model = follow(make)
-    before = pickle.dumps(model._forest)
+    before = pickle.dumps(model._engine_model)
     columns = make_columns(np.random.default_rng(1), 5)
     wrong = {
         "must be in the same order": ["height", "kind", "rings", "felled"],
@@ -110,7 +110,7 @@ def test_columns_come_in_the_order_of_fit(make):
         table = make(columns)
         with pytest.raises(ValueError, match=message):
             model.add(table.select(names) if make is to_pyarrow else table[names], [True] * 5)
-    assert pickle.dumps(model._forest) == before
+    assert pickle.dumps(model._engine_model) == before
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_ids_go_on_from_those_held_out():
 
 def trees_with(model, row):
     """Return in which trees a row counts; it is removed for that, and added again."""
-    counts = lambda: np.array([model._forest.tree(t)["n"][0] for t in range(8)])  # noqa: E731
+    counts = lambda: np.array([model._engine_model.tree(t)["n"][0] for t in range(8)])  # noqa: E731
     before = counts()
     model.remove(row)
     after = counts()

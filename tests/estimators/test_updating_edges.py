@@ -61,8 +61,8 @@ def test_a_model_shrinks_row_by_row(target, tolerance, subsample):
             continue
         model.check_state()
         assert np.isfinite(model._raw_scores(X)).all()
-        for t in range(model._forest.n_trees):
-            tree = model._forest.tree(t)
+        for t in range(model._engine_model.n_trees):
+            tree = model._engine_model.tree(t)
             assert len(tree["n"]) == 1 or tree["n"].min() >= 6
     with pytest.raises(ValueError, match=r"row_ids: these are all the rows .* or fit anew"):
         model.remove(N_ROWS - 1)
@@ -382,11 +382,11 @@ def test_nothing_is_named():
 )
 def test_parameters_are_checked_by_every_update(parameter, value):
     model = fitted()
-    before = pickle.dumps(model._forest)
+    before = pickle.dumps(model._engine_model)
     model.set_params(**{parameter: value})
     with pytest.raises(ValueError, match=rf"The '{parameter}' parameter of .* must be .*Got"):
         model.remove([0])
-    assert pickle.dumps(model._forest) == before
+    assert pickle.dumps(model._engine_model) == before
 
 
 @pytest.mark.parametrize("Estimator", [GraftBoostClassifier, GraftBoostRegressor])

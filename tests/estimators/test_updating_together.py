@@ -39,7 +39,7 @@ def copy_of(model):
 def state_of(model):
     """What a user sees of a model, the engine's bytes, and what the next update goes on from."""
     return (
-        pickle.dumps(model._forest),
+        pickle.dumps(model._engine_model),
         model.row_ids_.tolist(),
         model._next_id,
         {number: found.tolist() for number, found in getattr(model, "_classes", {}).items()},

@@ -176,7 +176,7 @@ def assert_done_or_refused(model, target, call):
 def model_weight(model):
     """A weight that the model holds."""
     _, _, pieces = next(
-        part for part in model._forest.parts(True, False) if part[0] == "row_raw_weight"
+        part for part in model._engine_model.arrays(True, False) if part[0] == "row_raw_weight"
     )
     return float(pieces[0][0])
 

@@ -101,7 +101,7 @@ def _change(name: str, fault: Fault, folder: Path) -> str:
 def _check_open(store: Store, unchanged: str | None) -> None:
     same = unchanged is None or store.digest == unchanged
     promised(same, "an error was raised, but the open store has changed")
-    held = digest(store.model._forest)
+    held = digest(store.model._engine_model)
     promised(held == store.digest, "the open store has another model than it says")
     store.verify()
 
@@ -175,8 +175,8 @@ def _save(name: str, fault: Fault, folder: Path) -> str:
     new.fit(X, [0.0, 1.0, 2.0] * 10)
     old.save(path)
     error = _attempt(fault, lambda: new.save(path))
-    found = digest(graftboost.load(path)._forest)
-    known = (digest(old._forest), digest(new._forest))
+    found = digest(graftboost.load(path)._engine_model)
+    known = (digest(old._engine_model), digest(new._engine_model))
     promised(found in known, "the file has neither the old model nor the new one")
     promised(error is not None or found == known[1], "the model was saved, but is not there")
     refused = error is not None and not _is_unknown(error)

@@ -131,7 +131,7 @@ def _fingerprint_of_model(model: Any, specimen: Specimen) -> dict[str, str]:
         "predictions": _hash(model.predict(specimen.fitted.X)),
         "scores": _hash(model._raw_scores(specimen.fitted.X)),
         "leaves": _hash(model.apply(specimen.fitted.X)),
-        "trees": digest(model._forest),
+        "trees": digest(model._engine_model),
         "classes": _hash(getattr(model, "classes_", None)),
         "parameters": repr(model.get_params()),
     }

@@ -34,7 +34,7 @@ def test_more_rows_than_are_looked_at_to_place_bins(weighted: bool) -> None:
     dense.fit(cells, y, weight)
     assert np.array_equal(model.predict(cells), dense.predict(cells))
     for f in range(4):
-        assert np.array_equal(model._forest.bins.edges(f), dense._forest.bins.edges(f))
+        assert np.array_equal(model._engine_model.bins.edges(f), dense._engine_model.bins.edges(f))
 
 
 @pytest.mark.parametrize("edges", [{2: [-0.5, 0.5], 3: [1.5]}, {3: []}, {0: [0.0]}])
@@ -45,7 +45,7 @@ def test_edges_that_are_given(edges: dict[int, list[float]]) -> None:
     dense = make_model(bin_edges=edges).fit(X, y)
     assert_same(model, dense)
     for column, given in edges.items():
-        assert model._forest.bins.edges(column).tolist() == given
+        assert model._engine_model.bins.edges(column).tolist() == given
     rows = np.zeros((30, N_COLUMNS))
     rows[:, 3] = np.arange(30) % 4
     labels = np.where(rows[:, 3] > 1.5, "yes", "no")

@@ -17,7 +17,7 @@ from .sparse_tables import N_COLUMNS, N_ROWS, TARGETS, X, make_model, with_cell
 def test_infinity_names_its_column(value: float, form: str) -> None:
     y = TARGETS["two classes"]
     model = make_model().fit(scipy.sparse.csr_array(X), y)
-    before = pickle.dumps(model._forest)
+    before = pickle.dumps(model._engine_model)
     table = with_cell(value, 13, form)
     for call in (
         lambda: make_model().fit(table, y[:5]),
@@ -35,7 +35,7 @@ def test_infinity_names_its_column(value: float, form: str) -> None:
             call()
     with pytest.raises(ValueError, match="X_val: column 13 contains infinity"):
         make_model().fit(scipy.sparse.csr_array(X), y, X_val=table, y_val=y[:5])
-    assert pickle.dumps(model._forest) == before
+    assert pickle.dumps(model._engine_model) == before
 
 
 @pytest.mark.parametrize("form", ["csr", "csc"])
@@ -76,7 +76,7 @@ def test_parts_that_add_up_to_infinity() -> None:
 def test_another_number_of_columns(n_columns: int) -> None:
     y = TARGETS["two classes"]
     model = make_model().fit(scipy.sparse.csr_array(X), y)
-    before = pickle.dumps(model._forest)
+    before = pickle.dumps(model._engine_model)
     table = scipy.sparse.csr_array((4, n_columns))
     for call in (
         lambda: model.add(table, y[:4]),
@@ -87,7 +87,7 @@ def test_another_number_of_columns(n_columns: int) -> None:
     ):
         with pytest.raises(ValueError, match=f"has {n_columns} features"):
             call()
-    assert pickle.dumps(model._forest) == before
+    assert pickle.dumps(model._engine_model) == before
 
 
 @pytest.mark.parametrize(

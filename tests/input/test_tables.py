@@ -269,7 +269,7 @@ def test_the_order_of_rows_does_not_order_categories(rng, library, assert_same_m
     X = array_of(columns)
     X[:, 4] = 0
     for t in range(10):
-        first, second = model._forest.tree(t), other._forest.tree(t)
+        first, second = model._engine_model.tree(t), other._engine_model.tree(t)
         for key, values in first.items():
             np.testing.assert_array_equal(values, second[key])
 

@@ -76,7 +76,7 @@ def _targets(model: Any, n: int) -> Any:
 
 
 def _state(model: Any) -> bytes:
-    return model_file.pack_forest(model._forest)
+    return model_file.pack_engine_model(model._engine_model)
 
 
 def test_a_model_comes_back(model: Any, tmp_path: Path) -> None:
@@ -294,8 +294,8 @@ def test_what_is_no_file_of_ours(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(InvalidFileError, match=r"model is (not a graftboost file|damaged)"):
             graftboost.load(path)
-    file_format.save(path, {"kind": "forest"}, {})
-    with pytest.raises(InvalidFileError, match="contains 'forest', not a model"):
+    file_format.save(path, {"kind": "engine_model"}, {})
+    with pytest.raises(InvalidFileError, match="contains 'engine_model', not a model"):
         graftboost.load(path)
 
 
@@ -365,9 +365,9 @@ def _entry(name: str, place: int, value: Any) -> Any:
     return change
 
 
-def _forest(name: str, value: Any) -> Any:
+def _engine_model(name: str, value: Any) -> Any:
     def change(header: dict[str, Any], data: bytearray) -> None:
-        header["forest"][name] = value
+        header["engine_model"][name] = value
 
     return change
 
@@ -411,15 +411,15 @@ def _top(name: str, value: Any) -> Any:
         (_set("bin_bundles", 0, 2**31 - 1), "bin_bundles has"),
         (_set("base_scores", 0, np.inf), "not finite"),
         (_set("kept_nodes", 0, 7), "kept_nodes"),
-        (_forest("n_rows", 2**60), "n_rows|elements"),
-        (_forest("n_rows", -1), "n_rows has a value of the wrong kind"),
-        (_forest("room", 2**61), "room is"),
-        (_forest("n_classes", 2**31 - 1), "n_classes is"),
-        (_forest("loss", "os.system"), "loss"),
-        (_forest("max_leaf_nodes", 1), "max_leaf_nodes is 1"),
-        (_forest("n_estimators", 10**9), "n_estimators is"),
-        (_forest("learning_rate", "x"), "learning_rate has a value of the wrong kind"),
-        (_forest("subsample", 0), "subsample"),
+        (_engine_model("n_rows", 2**60), "n_rows|elements"),
+        (_engine_model("n_rows", -1), "n_rows has a value of the wrong kind"),
+        (_engine_model("room", 2**61), "room is"),
+        (_engine_model("n_classes", 2**31 - 1), "n_classes is"),
+        (_engine_model("loss", "os.system"), "loss"),
+        (_engine_model("max_leaf_nodes", 1), "max_leaf_nodes is 1"),
+        (_engine_model("n_estimators", 10**9), "n_estimators is"),
+        (_engine_model("learning_rate", "x"), "learning_rate has a value of the wrong kind"),
+        (_engine_model("subsample", 0), "subsample"),
         (_top("estimator", "os.system"), "there is no estimator 'os.system'"),
         (_top("estimator", "GraftBoostRegressor"), "the classes or the loss do not match"),
         (_top("parameters", {"n_jobs": "many"}), "n_jobs"),

@@ -43,7 +43,7 @@ class Expected:
         return self._known[number]
 
     def _look(self) -> tuple[str, set[int]]:
-        return digest(self._model._forest), set(self._model.row_ids_.tolist())
+        return digest(self._model._engine_model), set(self._model.row_ids_.tolist())
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def _check(path: Path, last: int, expected: Expected) -> int:
             number = store.history()[-1].number
             assert number in (last, last + 1)
             wanted, ids = expected[number]
-            assert store.digest == wanted == digest(store._state.saved.forest)
+            assert store.digest == wanted == digest(store._state.saved.engine_model)
             assert set(store.row_ids.tolist()) == ids
             store.verify()
     assert {file.suffix for file in path.iterdir()} <= {".graft", ".jsonl", ""}

@@ -42,7 +42,7 @@ def _plant(X: Any, rows: list[int]) -> Any:
 
 def _patterns(model: Any, X: Any, y: Any, weight: Any, row: int, place: int) -> dict[str, bytes]:
     """Return each encoding in which something of a row is written, if it is long enough to know."""
-    forest = model._forest
+    engine_model = model._engine_model
     found = {
         f"x{i}, {code}": struct.pack(f"<{code}", X.loc[place, f"x{i}"])
         for i in range(12)
@@ -51,12 +51,14 @@ def _patterns(model: Any, X: Any, y: Any, weight: Any, row: int, place: int) -> 
     found["text"] = str(X.loc[place, "town"]).encode()
     found["target"] = struct.pack("<d", y[place]) if isinstance(y[place], float) else b""
     found["weight"] = struct.pack("<d", weight[place])
-    slot = int(np.flatnonzero(forest.row_ids == row)[0])
-    size = len(forest.row_ids)
-    cells = np.concatenate(next(p for n, _, p in forest.parts(True, False) if n == "row_cells"))
+    slot = int(np.flatnonzero(engine_model.row_ids == row)[0])
+    size = len(engine_model.row_ids)
+    cells = np.concatenate(
+        next(p for n, _, p in engine_model.arrays(True, False) if n == "row_cells")
+    )
     found["codes"] = cells.reshape(size, -1)[slot].tobytes()
-    for t in range(forest.n_trees):
-        recorded = forest.recorded(t)
+    for t in range(engine_model.n_trees):
+        recorded = engine_model.recorded(t)
         if (recorded == recorded[slot]).sum() == 1:
             found[f"gradient in tree {t}"] = struct.pack("<i", recorded[slot])
     found["attribute"] = f"customer-{row:06}".encode()

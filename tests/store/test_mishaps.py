@@ -159,7 +159,7 @@ def test_what_could_not_be_read_is_not_written(path: Path, monkeypatch: pytest.M
             store.add(X, ["yes", "no"] * 25, attributes={"who": ["somebody else " * 8] * 50})
         monkeypatch.undo()
         assert store.n_rows == N_ROWS
-        assert digest(store._state.saved.forest) == store.digest
+        assert digest(store._state.saved.engine_model) == store.digest
 
 
 def test_damage_is_not_written_again_as_if_it_were_right(path: Path) -> None:

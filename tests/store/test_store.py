@@ -37,14 +37,14 @@ def test_a_store_follows_the_estimator(path: Path, kind: str, compact_every: int
     for number in range(12):
         change(store, number)
         change(model, number)
-        assert store.digest == digest(model._forest)
+        assert store.digest == digest(model._engine_model)
         if number % 5 == 4:
             store.close()
             store = Store.open(path, compact_every=compact_every)
         np.testing.assert_array_equal(store.predict(X), model.predict(X))
-    assert model_file.pack_forest(store._state.saved.forest) == model_file.pack_forest(
-        model._forest
-    )
+    assert model_file.pack_engine_model(
+        store._state.saved.engine_model
+    ) == model_file.pack_engine_model(model._engine_model)
     assert store.model._next_id == model._next_id
     np.testing.assert_array_equal(store.row_ids, model.row_ids_)
     assert store.n_rows == model.n_rows_
@@ -53,9 +53,9 @@ def test_a_store_follows_the_estimator(path: Path, kind: str, compact_every: int
     store.close()
     with Store.open(path, read_only=True) as reader:
         reader.verify()
-        assert model_file.pack_forest(reader._state.saved.forest) == model_file.pack_forest(
-            model._forest
-        )
+        assert model_file.pack_engine_model(
+            reader._state.saved.engine_model
+        ) == model_file.pack_engine_model(model._engine_model)
 
 
 def test_predictions(path: Path) -> None:
@@ -98,16 +98,16 @@ def test_refresh_and_refit_are_changes(path: Path) -> None:
         never_seen = copy.deepcopy(model)
         never_seen.remove([1, 2, 3])
         never_seen.refit()
-        assert store.digest == digest(never_seen._forest)
-        edges = {f: model._forest.bins.edges(f) for f in range(X.shape[1])}
+        assert store.digest == digest(never_seen._engine_model)
+        edges = {f: model._engine_model.bins.edges(f) for f in range(X.shape[1])}
         fitted = GraftBoostClassifier(**{**model.get_params(), "bin_edges": edges})
         fitted.fit(X[rest], np.where(y[rest] > 0, "yes", "no"), row_ids=rest)
         # Without regard to how codes are stored, which the bins remember of the rows at fit.
-        for t in range(fitted._forest.n_trees):
-            one, other = fitted._forest.tree(t), store._state.saved.forest.tree(t)
+        for t in range(fitted._engine_model.n_trees):
+            one, other = fitted._engine_model.tree(t), store._state.saved.engine_model.tree(t)
             assert all((one[name] == other[name]).all() for name in one)
     with Store.open(path) as store:
-        assert store.digest == digest(never_seen._forest)
+        assert store.digest == digest(never_seen._engine_model)
 
 
 def test_a_digest_tells_models_apart() -> None:
@@ -116,12 +116,12 @@ def test_a_digest_tells_models_apart() -> None:
     order = np.random.default_rng(0).permutation(N_ROWS)
     again = GraftBoostClassifier(**model.get_params())
     again.fit(X[order], np.where(y[order] > 0, "yes", "no"), row_ids=order)
-    assert digest(again._forest) == digest(model._forest)
+    assert digest(again._engine_model) == digest(model._engine_model)
     other = copy.deepcopy(model)
     other.remove([0])
-    assert digest(other._forest) != digest(model._forest)
+    assert digest(other._engine_model) != digest(model._engine_model)
     again.fit(X, np.where(y > 0, "yes", "no"), row_ids=np.arange(N_ROWS) + 1)
-    assert digest(again._forest) != digest(model._forest)
+    assert digest(again._engine_model) != digest(model._engine_model)
 
 
 # --- receipts -------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def test_errors_change_nothing(path: Path) -> None:
         ]:
             with pytest.raises((ValueError, TypeError), match=told):
                 call()
-        assert store.digest == before == digest(store._state.saved.forest)
+        assert store.digest == before == digest(store._state.saved.engine_model)
         assert files(path) == on_disk
         store.verify()
 
@@ -310,9 +310,9 @@ def test_a_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
             StoreError, match=r"No space left.*was not made. The store is unchanged"
         ):
             store.remove([2])
-        assert store.digest == before == digest(store._state.saved.forest)
+        assert store.digest == before == digest(store._state.saved.engine_model)
         assert 2 in store.row_ids
-        assert held._forest is store._state.saved.forest
+        assert held._engine_model is store._state.saved.engine_model
         failed.clear()
         patch.setattr(file_format, "dump", full)
         with pytest.raises(StoreError, match=r"No space left.*compact again"):
@@ -420,7 +420,7 @@ def test_another_version_that_computes_otherwise(
         store.remove([1])
     from graftboost.store import state as module
 
-    monkeypatch.setattr(module, "digest", lambda forest: "0" * 64)
+    monkeypatch.setattr(module, "digest", lambda engine_model: "0" * 64)
     with pytest.raises(StoreError, match="does not give the recorded model"):
         Store.open(path)
 

@@ -47,7 +47,7 @@ def leaf_error(after: GraftBoost, *, before: GraftBoost | None = None) -> Audit:
     )
     return Audit(
         "leaf_error",
-        f"Leaf values of {after._forest.n_trees:,} trees, compared with refreshed ones",
+        f"Leaf values of {after._engine_model.n_trees:,} trees, compared with refreshed ones",
         ("model", "error"),
         rows,
         _summary(errors),

@@ -52,9 +52,9 @@ def split_shift(
     splits = split_ranks(booked_only(model, ids, X, y))
     void = splits.gain == -np.inf
     ranks = splits.n_better
-    iterations = splits.tree // model._forest.trees_per_iteration
+    iterations = splits.tree // model._engine_model.trees_per_iteration
     means, spread = _by_iteration(
-        iterations[~void], ranks[~void].astype(np.float64), model._forest.n_iterations
+        iterations[~void], ranks[~void].astype(np.float64), model._engine_model.n_iterations
     )
     shares = {**_shares(ranks, ~void), VOID: _mean(void)}
     rows: list[tuple[Cell, ...]] = [(name, percent(share)) for name, share in shares.items()]

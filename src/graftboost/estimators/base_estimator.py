@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from graftboost._engine import BinMap, Forest, SparseTable
+from graftboost._engine import BinMap, EngineModel, SparseTable
 from graftboost.estimators.copying import Copyable
 from graftboost.estimators.memory import stats_bytes
 from graftboost.estimators.parameters import CONSTRAINTS
@@ -33,13 +33,13 @@ from graftboost.input.wiping import Copies, largest
 class GraftBoost(CallbackSupportMixin, Copyable, Savable):
     """The base class of `GraftBoostClassifier` and `GraftBoostRegressor`; not for direct use.
 
-    A fitted estimator holds the engine's forest and the columns of X. All fitted attributes are
+    A fitted estimator holds the engine model and the columns of X. All fitted attributes are
     derived from these two, so a fit that fails changes nothing.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
-    _forest: Forest
+    _engine_model: EngineModel
     _columns: Columns
     _fitted_class_weights: tuple[list[Any], list[float]] | None
     n_features_in_: int
@@ -180,7 +180,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
 
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         progress = Progress(self, {"X": X, "y": y, "metadata": metadata})
-        forest = self._train(
+        engine_model = self._train(
             rows,
             validation,
             columns.n_categories,
@@ -191,7 +191,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
             progress.on_iteration,
         )
         learned: dict[str, Any] = {
-            "_forest": forest,
+            "_engine_model": engine_model,
             "_update_lock": UpdateLock(),
             "_next_id": next_id,
             "_columns": columns,
@@ -231,7 +231,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         seed: int,
         n_threads: int,
         on_iteration: OnIteration | None,
-    ) -> Forest:
+    ) -> EngineModel:
         """Call the engine with validated arguments."""
         # The model holds rows of weight zero, but its bins do not depend on them.
         counted = rows.of_positive_weight()
@@ -248,7 +248,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
             n_threads,
             rare_below=self.min_samples_leaf,
         )
-        return Forest.fit(
+        return EngineModel.fit(
             bins,
             X,
             rows.y,
@@ -271,7 +271,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
             n_iter_no_change=self.n_iter_no_change if self.early_stopping else 0,
             tol=self.tol,
             on_iteration=on_iteration,
-            stats_memory=stats_bytes(self.stats_memory),
+            histogram_memory=stats_bytes(self.stats_memory),
         )
 
     def _read_validation(
@@ -320,17 +320,19 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
 
     def _raw_scores(self, X: Any) -> NDArray[np.float64]:
         matrix = self._encode(X)
-        return self._forest.raw_scores(matrix, thread_count(self.n_jobs))
+        return self._engine_model.raw_scores(matrix, thread_count(self.n_jobs))
 
     def _staged_raw_scores(self, X: Any) -> Iterator[NDArray[np.float64]]:
         # Not a generator itself, so that invalid input raises here.
         matrix = self._encode(X)
-        forest, n_threads = self._forest, thread_count(self.n_jobs)
+        engine_model, n_threads = self._engine_model, thread_count(self.n_jobs)
 
         def stages() -> Iterator[NDArray[np.float64]]:
             scores: Any = 0.0
-            for iteration in range(forest.n_iterations):
-                scores = scores + forest.raw_scores(matrix, n_threads, iteration, iteration + 1)
+            for iteration in range(engine_model.n_iterations):
+                scores = scores + engine_model.raw_scores(
+                    matrix, n_threads, iteration, iteration + 1
+                )
                 yield scores.copy()  # the caller may modify it
 
         return stages()
@@ -350,7 +352,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
             column ``iteration * n_classes + class`` belongs to that tree.
         """
         matrix = self._encode(X)
-        return self._forest.apply(matrix, thread_count(self.n_jobs))
+        return self._engine_model.apply(matrix, thread_count(self.n_jobs))
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
@@ -364,13 +366,13 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
     def n_iter_(self) -> int:
         """The number of iterations of the model."""
         check_is_fitted(self)
-        return self._forest.n_iterations
+        return self._engine_model.n_iterations
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """The share of each feature in the total gain of all splits."""
         check_is_fitted(self)
-        gains = self._forest.gain_importances()
+        gains = self._engine_model.gain_importances()
         total = gains.sum()
         return gains / total if total > 0 else gains
 
@@ -378,7 +380,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
     def validation_losses_(self) -> NDArray[np.float64]:
         """The loss of the validation rows after each trained iteration."""
         check_is_fitted(self)
-        losses = self._forest.validation_losses
+        losses = self._engine_model.validation_losses
         if not len(losses):
             raise AttributeError(
                 f"{type(self).__name__} was fitted without validation rows. Pass X_val and y_val, "

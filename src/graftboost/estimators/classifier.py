@@ -219,7 +219,7 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
     def classes_(self) -> NDArray[Any]:
         """The classes, sorted."""
         check_is_fitted(self)
-        return self._classes[max(2, self._forest.trees_per_iteration)]
+        return self._classes[max(2, self._engine_model.trees_per_iteration)]
 
     def _classes_of(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         best = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)

@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Any, Self
 
 from graftboost.estimators.update_lock import UpdateLock
 from graftboost.input.columns import Columns
-from graftboost.persistence.model_file import pack_forest, unpack_forest
+from graftboost.persistence.model_file import pack_engine_model, unpack_engine_model
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from graftboost._engine import Forest
+    from graftboost._engine import EngineModel
 
 
 class Copyable:
     """Gives every copy of a fitted estimator its own model.
 
-    An update changes the engine's forest in place, so two estimators must never share a forest.
+    An update changes the engine model in place, so two estimators must never share an engine model.
     Therefore ``copy.copy`` also copies the model and shares only the parameters.
 
-    The state for pickle is a dict of parameters, numbers, text, arrays and bytes. The forest is
-    stored as the bytes of a model file, which are checked when they are read. If no row has a
+    The state for pickle is a dict of parameters, numbers, text, arrays and bytes. The engine model
+    is stored as the bytes of a model file, which are checked when they are read. If no row has a
     category any more, only a fingerprint of the category is stored.
     """
 
-    _forest: Forest
+    _engine_model: EngineModel
     _columns: Columns
     _next_id: int
     _classes: dict[int, NDArray[Any]]
@@ -46,21 +46,21 @@ class Copyable:
 
     def _copied_model(self) -> dict[str, Any]:
         """Return copies of all attributes that updates change or read."""
-        if "_forest" not in self.__dict__:
+        if "_engine_model" not in self.__dict__:
             return {}
-        forest = copy.deepcopy(self._forest)
+        engine_model = copy.deepcopy(self._engine_model)
         return {
-            "_forest": forest,
+            "_engine_model": engine_model,
             "_update_lock": UpdateLock(),
             "_columns": copy.deepcopy(self._columns),
-            **self._follows_forest(),
+            **self._follows_engine_model(),
         }
 
-    def _follows_forest(self) -> dict[str, Any]:
-        """Return the attributes that belong to a forest that was copied just before.
+    def _follows_engine_model(self) -> dict[str, Any]:
+        """Return the attributes that belong to an engine model that was copied just before.
 
-        Another thread may be updating the model. Ids and classes are written before the forest
-        changes, so values read after the forest was copied may be newer than it, but never older.
+        Another thread may be updating the model. Ids and classes are written before the engine
+        model changes, so values read after it was copied may be newer than it, but never older.
         """
         state: dict[str, Any] = {"_next_id": self._next_id}
         if hasattr(self, "_classes"):
@@ -69,20 +69,20 @@ class Copyable:
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
-        if "_forest" not in state:
+        if "_engine_model" not in state:
             return state
         del state["_update_lock"]
-        forest = copy.deepcopy(self._forest)
-        state.update(self._follows_forest())
-        state["_columns"] = self._columns.held_by(forest).to_plain()
-        state["_forest"] = pack_forest(forest)
+        engine_model = copy.deepcopy(self._engine_model)
+        state.update(self._follows_engine_model())
+        state["_columns"] = self._columns.held_by(engine_model).to_plain()
+        state["_engine_model"] = pack_engine_model(engine_model)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if "_forest" in state:
+        if "_engine_model" in state:
             state = {
                 **state,
-                "_forest": unpack_forest(state["_forest"]),
+                "_engine_model": unpack_engine_model(state["_engine_model"]),
                 "_columns": Columns.from_plain(state["_columns"]),
                 "_update_lock": UpdateLock(),
             }

@@ -74,14 +74,14 @@ def held_rows(model: GraftBoost, row_ids: ArrayLike) -> HeldRows:
     array = np.atleast_1d(np.asarray(row_ids))
     ids = check_row_ids(array, len(array), or_else="")
     assert ids is not None
-    begin, columns, codes, target = model._forest.held_rows(ids)
-    values = _values_of(columns, codes, model._forest.bins)
+    begin, columns, codes, target = model._engine_model.held_rows(ids)
+    values = _values_of(columns, codes, model._engine_model.bins)
     classes = getattr(model, "classes_", None)
     return HeldRows(
         ids,
         csr_array((values, columns, begin), shape=(len(ids), model.n_features_in_)),
         target if classes is None else classes[target.astype(np.intp)],
-        model._forest.bins,
+        model._engine_model.bins,
     )
 
 
@@ -145,12 +145,12 @@ def raw_scores(model: GraftBoost, rows: HeldRows) -> NDArray[np.float64]:
             f"rows have {rows.X.shape[1]} features, but the model has {model.n_features_in_}. "
             "Pass a model with the columns of the one that holds the rows."
         )
-    if not _same_bins(model._forest.bins, rows.bins):
+    if not _same_bins(model._engine_model.bins, rows.bins):
         raise ValueError(
             "The model has other bins than the model that holds the rows, so it cannot predict "
             "them. Pass a copy or a refit of that model, or one fitted with its bin_edges."
         )
-    return model._forest.raw_scores(for_engine(rows.X), thread_count(model.n_jobs))
+    return model._engine_model.raw_scores(for_engine(rows.X), thread_count(model.n_jobs))
 
 
 def _same_bins(first: BinMap, second: BinMap) -> bool:
@@ -163,8 +163,8 @@ def _same_bins(first: BinMap, second: BinMap) -> bool:
 
 def leaf_values(model: GraftBoost) -> Iterator[NDArray[np.float64]]:
     """Yield the values of the leaves of each tree, from left to right."""
-    for t in range(model._forest.n_trees):
-        tree = model._forest.tree(t)
+    for t in range(model._engine_model.n_trees):
+        tree = model._engine_model.tree(t)
         order = _leaves_from_left(tree["left"], tree["right"])
         yield tree["value"][order]
 
@@ -233,7 +233,7 @@ def split_ranks(model: GraftBoost) -> SplitRanks:
         All splits, tree by tree.
     """
     model._check_updatable()
-    trees = [model._forest.splits(t) for t in range(model._forest.n_trees)]
+    trees = [model._engine_model.splits(t) for t in range(model._engine_model.n_trees)]
     number = np.repeat(np.arange(len(trees)), [len(tree["gain"]) for tree in trees])
     names = [name for name in SplitRanks.__dataclass_fields__ if name != "tree"]
     return SplitRanks(number, *(np.concatenate([tree[name] for tree in trees]) for name in names))

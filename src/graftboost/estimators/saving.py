@@ -55,9 +55,9 @@ class Savable(Updatable, BaseEstimator):
                 f"{type(self).__name__} is a user-defined class, which a file cannot store. Use "
                 "pickle instead."
             )
-        if updatable and not self._forest.updatable:
+        if updatable and not self._engine_model.updatable:
             self._check_updatable()
-        state = self._forest.updatable if updatable is None else bool(updatable)
+        state = self._engine_model.updatable if updatable is None else bool(updatable)
         with self._update_lock.lock:
             model_file.save(path, self._saved(), state=state)
 
@@ -75,7 +75,7 @@ class Savable(Updatable, BaseEstimator):
             getattr(self, "_classes", {}),
             getattr(self, "_fitted_class_weights", None),
             self._next_id,
-            self._forest,
+            self._engine_model,
         )
 
     @classmethod
@@ -88,13 +88,13 @@ class Savable(Updatable, BaseEstimator):
         model = cls(**saved.parameters)
         model._validate_params()
         names = saved.feature_names
-        model.n_features_in_ = saved.forest.bins.n_features
+        model.n_features_in_ = saved.engine_model.bins.n_features
         model._columns = Columns(
             None if names is None else np.array(names, dtype=object),
             model.n_features_in_,
             {feature: Categories.restored(found) for feature, found in saved.categories.items()},
         )
-        model._forest = saved.forest
+        model._engine_model = saved.engine_model
         model._update_lock = UpdateLock()
         model._next_id = saved.next_id
         if saved.classes:

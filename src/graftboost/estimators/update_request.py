@@ -15,7 +15,7 @@ from graftboost.input.row_ids import NO_IDS
 from graftboost.input.sparse import AnyTable, for_engine
 
 if TYPE_CHECKING:
-    from graftboost._engine import Forest
+    from graftboost._engine import EngineModel
 
 RULES = ("regret", "rank")
 # Every update reads these, so they may be set between two updates.
@@ -106,18 +106,18 @@ class UpdateRequest:
 
     def apply(
         self,
-        forest: Forest,
+        engine_model: EngineModel,
         n_threads: int,
         *,
         argument: str = "row_ids",
         start: float | None = None,
     ) -> UpdateReport:
-        """Apply the update to a forest.
+        """Apply the update to an engine model.
 
         Parameters
         ----------
-        forest : Forest
-            The forest to update. It is unchanged if this method raises.
+        engine_model : EngineModel
+            The engine model to update. It is unchanged if this method raises.
         n_threads : int
             Number of threads.
         argument : str, default="row_ids"
@@ -136,7 +136,7 @@ class UpdateRequest:
             seconds["total"] = seconds["reading"]
             return UpdateReport("in-place", NO_IDS, NO_IDS, 0, 0, 0, 0, 0, 0, seconds)
         added = self.added
-        counts = forest.update(
+        counts = engine_model.update(
             None if added is None else for_engine(added.X),
             None if added is None else added.y,
             None if added is None else added.weight,
@@ -154,7 +154,7 @@ class UpdateRequest:
             seconds["refitting"] = counts.seconds_refitting
         else:
             seconds["checking"] = counts.seconds_checking
-            seconds["regrowing"] = counts.seconds_mending
+            seconds["regrowing"] = counts.seconds_regrowing
         seconds["total"] = seconds["reading"] + time.perf_counter() - read
         return UpdateReport(
             "refit" if counts.refitted else "in-place",
@@ -162,8 +162,8 @@ class UpdateRequest:
             self.removed,
             counts.trees_touched,
             counts.nodes_checked,
-            counts.nodes_retrained,
-            counts.rows_retrained,
+            counts.nodes_regrown,
+            counts.rows_regrown,
             counts.nodes_shifted,
             counts.rows_shifted,
             seconds,

@@ -26,7 +26,7 @@ from graftboost.input.weights import check_weight
 from graftboost.input.wiping import Copies, largest
 
 if TYPE_CHECKING:
-    from graftboost._engine import Forest
+    from graftboost._engine import EngineModel
     from graftboost.estimators.update_lock import UpdateLock
 
 
@@ -45,7 +45,7 @@ class Updatable(ABC):
     number of classes to the classes; the engine's number of classes selects the current entry.
     """
 
-    _forest: Forest
+    _engine_model: EngineModel
     _columns: Columns
     _update_lock: UpdateLock
     _next_id: int
@@ -185,7 +185,7 @@ class Updatable(ABC):
         New arrays are registered in `copies`, to be overwritten after the update.
         """
         self._read_update_parameters()
-        removed = NO_IDS if remove is None else ids_to_remove(self._forest, remove, argument)
+        removed = NO_IDS if remove is None else ids_to_remove(self._engine_model, remove, argument)
         added, relabel, classes = self._rows_to_add(
             X, y, sample_weight, row_ids, Copies() if copies is None else copies
         )
@@ -204,20 +204,20 @@ class Updatable(ABC):
 
     def _apply(self, change: UpdateRequest, argument: str, start: float) -> UpdateReport:
         """Call the engine, and keep `_next_id` and `_classes` consistent with its result."""
-        forest, n_threads = self._forest, thread_count(self.n_jobs)
-        next_id, n_changes = self._next_id, forest.n_changes
+        engine_model, n_threads = self._engine_model, thread_count(self.n_jobs)
+        next_id, n_changes = self._next_id, engine_model.n_changes
         last_id = next_id - 1 if change.added is None else largest(change.added.ids)
         classes = {} if change.classes is None else {len(change.classes): change.classes}
         unseen = classes.keys() - getattr(self, "_classes", {}).keys()
-        forest.stats_memory = stats_bytes(self.stats_memory)
+        engine_model.histogram_memory = stats_bytes(self.stats_memory)
         try:
             self._next_id = max(next_id, last_id + 1)
             if unseen:
                 self._classes.update(classes)
-            report = change.apply(forest, n_threads, argument=argument, start=start)
+            report = change.apply(engine_model, n_threads, argument=argument, start=start)
         except BaseException:
             # Ctrl-C may arrive before or after the engine has made the update.
-            if forest.n_changes == n_changes:
+            if engine_model.n_changes == n_changes:
                 self._next_id = next_id
                 for number in unseen:
                     self._classes.pop(number, None)
@@ -233,11 +233,11 @@ class Updatable(ABC):
         update itself has already succeeded and must not fail here.
         """
         with contextlib.suppress(MemoryError):
-            self._columns = self._columns.held_by(self._forest)
+            self._columns = self._columns.held_by(self._engine_model)
 
     def _check_updatable(self) -> None:
         check_is_fitted(self)
-        if not self._forest.updatable:
+        if not self._engine_model.updatable:
             raise ValueError(
                 "This model holds no rows: it was fitted or saved with updatable=False. "
                 "Fit a new model with updatable=True."
@@ -283,8 +283,8 @@ class Updatable(ABC):
         """
         self._check_updatable()
         with self._update_lock.lock:
-            self._forest.stats_memory = stats_bytes(self.stats_memory)
-            self._forest.refit(thread_count(self.n_jobs))
+            self._engine_model.histogram_memory = stats_bytes(self.stats_memory)
+            self._engine_model.refit(thread_count(self.n_jobs))
             self._forget_categories()
         return self
 
@@ -311,7 +311,7 @@ class Updatable(ABC):
         """
         self._check_updatable()
         with self._update_lock.lock:
-            self._forest.refresh(thread_count(self.n_jobs))
+            self._engine_model.refresh(thread_count(self.n_jobs))
         return self
 
     def check_state(self) -> None:
@@ -323,23 +323,23 @@ class Updatable(ABC):
             If stored sums do not match the training rows.
         """
         check_is_fitted(self)
-        self._forest.check_state(thread_count(self.n_jobs))
+        self._engine_model.check_state(thread_count(self.n_jobs))
 
     @property
     def row_ids_(self) -> NDArray[np.int64]:
         """Ids of the rows that the model holds."""
         check_is_fitted(self)
-        return self._forest.row_ids
+        return self._engine_model.row_ids
 
     @property
     def n_rows_(self) -> int:
         """Number of rows that the model holds."""
         check_is_fitted(self)
-        return self._forest.n_rows
+        return self._engine_model.n_rows
 
     def _ids_to_remove(self, remove: ArrayLike | slice, argument: str) -> NDArray[np.int64]:
         check_is_fitted(self)
-        return ids_to_remove(self._forest, remove, argument)
+        return ids_to_remove(self._engine_model, remove, argument)
 
     def _rows_to_add(
         self,
@@ -387,7 +387,7 @@ class Updatable(ABC):
         return None
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_forest")
+        return hasattr(self, "_engine_model")
 
     if TYPE_CHECKING:
 

@@ -21,7 +21,7 @@ from graftboost.input.distinct_values import code_integers
 from graftboost.persistence.json_values import Forgotten, forget_unheld
 
 if TYPE_CHECKING:
-    from graftboost._engine import Forest
+    from graftboost._engine import EngineModel
 
 # The engine has 65,536 codes per feature; two of them are "missing" and "unseen".
 MOST_CATEGORIES = 65_534
@@ -215,11 +215,11 @@ class Categories:
             values[position] = Forgotten(fingerprint)
         return cls.restored(values)
 
-    def held_by(self, forest: Forest, feature: int) -> Categories:
-        """Return these categories; those that no row of a forest has become fingerprints."""
-        if not forest.updatable:
+    def held_by(self, engine_model: EngineModel, feature: int) -> Categories:
+        """Return these categories; those that no row of an engine model has become fingerprints."""
+        if not engine_model.updatable:
             return self  # it has no rows
-        values = forget_unheld(self.values, forest.held_codes(feature)[1:])
+        values = forget_unheld(self.values, engine_model.held_codes(feature)[1:])
         return self if values == self.values else Categories.restored(values)
 
     def __getstate__(self) -> list[Any]:

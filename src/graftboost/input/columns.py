@@ -20,7 +20,7 @@ from graftboost.input.table import Table, find_feature
 from graftboost.input.wiping import Copies
 
 if TYPE_CHECKING:
-    from graftboost._engine import Forest
+    from graftboost._engine import EngineModel
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,11 @@ class Columns:
         }
         return cls(table.names, table.n_features, categories)
 
-    def held_by(self, forest: Forest) -> Columns:
-        """Return these columns; categories that no row of a forest has become fingerprints."""
+    def held_by(self, engine_model: EngineModel) -> Columns:
+        """Return these columns; categories that no row of the model has become fingerprints."""
         categories = {
-            feature: found.held_by(forest, feature) for feature, found in self.categories.items()
+            feature: found.held_by(engine_model, feature)
+            for feature, found in self.categories.items()
         }
         return replace(self, categories=categories)
 

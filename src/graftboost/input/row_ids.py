@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from graftboost.input.wiping import Copies
 
 if TYPE_CHECKING:
-    from graftboost._engine import Forest
+    from graftboost._engine import EngineModel
 
 NO_IDS = np.empty(0, dtype=np.int64)
 LARGEST_ID = np.iinfo(np.int64).max
@@ -70,19 +70,21 @@ def check_length(values: NDArray[Any], n_rows: int, argument: str) -> None:
         )
 
 
-def ids_to_remove(forest: Forest, remove: ArrayLike | slice, argument: str) -> NDArray[np.int64]:
+def ids_to_remove(
+    engine_model: EngineModel, remove: ArrayLike | slice, argument: str
+) -> NDArray[np.int64]:
     """Return the ids of rows to remove, given as ids, a mask over `row_ids_`, or a slice of ids.
 
     Error messages call them `argument`.
     """
     with Copies() as copies:
-        return _ids_to_remove(forest, remove, argument, copies)
+        return _ids_to_remove(engine_model, remove, argument, copies)
 
 
 def _ids_to_remove(
-    forest: Forest, remove: ArrayLike | slice, argument: str, copies: Copies
+    engine_model: EngineModel, remove: ArrayLike | slice, argument: str, copies: Copies
 ) -> NDArray[np.int64]:
-    # `forest.row_ids` makes a copy each time, so it is only used where needed.
+    # `engine_model.row_ids` makes a copy each time, so it is only used where needed.
     if isinstance(remove, slice):
         if remove.step not in (None, 1):
             raise ValueError(
@@ -95,7 +97,7 @@ def _ids_to_remove(
                     f"{argument} is a slice with the bound {end!r}, but ids are integers. "
                     "Pass integers or None as bounds."
                 )
-        held = copies.add(forest.row_ids)
+        held = copies.add(engine_model.row_ids)
         chosen = np.ones(len(held), dtype=bool)
         if remove.start is not None:
             chosen &= held >= remove.start
@@ -106,7 +108,7 @@ def _ids_to_remove(
         return found
     ids = np.atleast_1d(np.asarray(remove))
     if ids.dtype == bool:
-        held = copies.add(forest.row_ids)
+        held = copies.add(engine_model.row_ids)
         if ids.shape != held.shape:
             raise ValueError(
                 f"{argument} is a mask of shape {ids.shape}, but the model holds {len(held)} "

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost._engine import Forest
+from graftboost._engine import EngineModel
 from graftboost._version import __version__
 from graftboost.persistence import file_format
 from graftboost.persistence.atomic_file import Permissions
@@ -50,7 +50,7 @@ class Saved:
         The classes of `fit` and their weights.
     next_id : int
         The smallest id that is larger than all ids ever used.
-    forest : Forest
+    engine_model : EngineModel
         The trees and the state that updates need.
     """
 
@@ -61,12 +61,12 @@ class Saved:
     classes: dict[int, NDArray[Any]]
     class_weights: tuple[list[Any], list[float]] | None
     next_id: int
-    forest: Forest
+    engine_model: EngineModel
 
     @property
     def n_classes(self) -> int:
         """The number of classes; 1 for a regression."""
-        return max(2, self.forest.trees_per_iteration) if self.classes else 1
+        return max(2, self.engine_model.trees_per_iteration) if self.classes else 1
 
 
 def contents(
@@ -90,7 +90,7 @@ def contents(
     arrays : dict of str to Pieces
         The arrays of the engine.
     """
-    summary, arrays = forest_contents(saved.forest, state=state, room=room)
+    summary, arrays = forest_contents(saved.engine_model, state=state, room=room)
     classes = saved.classes.get(saved.n_classes)
     header = {
         "kind": KIND,
@@ -107,7 +107,7 @@ def contents(
         "classes": None if classes is None else encode(classes, "classes_"),
         "class_weights": encode(saved.class_weights, "class_weight"),
         "next_id": saved.next_id,
-        "forest": summary,
+        "engine_model": summary,
     }
     return header, arrays
 
@@ -125,10 +125,10 @@ def _encode_categories(values: list[Any], feature: int) -> list[Any]:
 
 def _categories_held(saved: Saved) -> dict[int, list[Any]]:
     """Return the categories, with those that no row has replaced by their fingerprints."""
-    if not saved.forest.updatable:
+    if not saved.engine_model.updatable:
         return saved.categories
     return {
-        feature: forget_unheld(values, saved.forest.held_codes(feature)[1:])
+        feature: forget_unheld(values, saved.engine_model.held_codes(feature)[1:])
         for feature, values in saved.categories.items()
     }
 
@@ -173,12 +173,12 @@ def _restore(found: Container, verify_state: bool) -> Saved:
     if header["estimator"] not in ESTIMATORS:
         raise ValueError(f"there is no estimator {header['estimator']!r}")
     parameters = {name: decode(value) for name, value in header["parameters"].items()}
-    forest = restore_forest(found, verify_state=verify_state)
-    categories = _checked_categories(header["categories"], forest)
+    engine_model = restore_engine_model(found, verify_state=verify_state)
+    categories = _checked_categories(header["categories"], engine_model)
     names = header["feature_names"]
     if names is not None and not (
         isinstance(names, list)
-        and len(names) == forest.bins.n_features
+        and len(names) == engine_model.bins.n_features
         and all(isinstance(name, str) for name in names)
     ):
         raise ValueError("feature_names does not contain one string per feature")
@@ -188,7 +188,7 @@ def _restore(found: Container, verify_state: bool) -> Saved:
     classes = decode(header["classes"])
     is_classifier = header["estimator"] == ESTIMATORS[0]
     if is_classifier != (classes is not None) or is_classifier == (
-        header["forest"]["loss"] == "squared"
+        header["engine_model"]["loss"] == "squared"
     ):
         raise ValueError(f"the classes or the loss do not match a {header['estimator']}")
     saved = Saved(
@@ -199,7 +199,7 @@ def _restore(found: Container, verify_state: bool) -> Saved:
         {} if classes is None else {len(classes): classes},
         _checked_class_weights(decode(header["class_weights"])),
         next_id,
-        forest,
+        engine_model,
     )
     if classes is not None and (
         not isinstance(classes, np.ndarray) or classes.shape != (saved.n_classes,)
@@ -208,8 +208,8 @@ def _restore(found: Container, verify_state: bool) -> Saved:
     return saved
 
 
-def _checked_categories(categories: Any, forest: Forest) -> dict[int, list[Any]]:
-    counts = forest.bins.categorical
+def _checked_categories(categories: Any, engine_model: EngineModel) -> dict[int, list[Any]]:
+    counts = engine_model.bins.categorical
     decoded = {feature: decode(values) for feature, values in categories}
     if len(decoded) != len(categories) or decoded.keys() != counts.keys():
         raise ValueError("categories do not match the categorical features")
@@ -234,21 +234,21 @@ def _checked_class_weights(value: Any) -> tuple[list[Any], list[float]] | None:
 
 
 def forest_contents(
-    forest: Forest, *, state: bool, room: bool
+    engine_model: EngineModel, *, state: bool, room: bool
 ) -> tuple[dict[str, Any], dict[str, Pieces]]:
-    """Return the summary and the arrays of a forest."""
+    """Return the summary and the arrays of an engine model."""
     arrays = {
         name: Pieces(pieces[0].dtype if pieces else np.dtype(np.int64), distance, pieces)
-        for name, distance, pieces in forest.parts(state, room)
+        for name, distance, pieces in engine_model.arrays(state, room)
     }
-    return forest.summary(state, room), arrays
+    return engine_model.summary(state, room), arrays
 
 
-def restore_forest(found: Container, *, verify_state: bool = True) -> Forest:
-    """Return the forest of a file."""
-    summary = found.header.get("forest")
+def restore_engine_model(found: Container, *, verify_state: bool = True) -> EngineModel:
+    """Return the engine model of a file."""
+    summary = found.header.get("engine_model")
     if not isinstance(summary, dict):
-        raise found.invalid("the header has no forest")
+        raise found.invalid("the header has no engine_model")
     state = [name for name in found.arrays if _is_state(name)]
     found.verify(name for name in found.arrays if not _is_state(name))
 
@@ -256,7 +256,7 @@ def restore_forest(found: Container, *, verify_state: bool = True) -> Forest:
         found.verify(state)
 
     try:
-        return Forest.put_together(summary, found.arrays, verify if verify_state else None)
+        return EngineModel.from_arrays(summary, found.arrays, verify if verify_state else None)
     except (TypeError, ValueError) as error:
         raise found.invalid(str(error)) from error
 
@@ -266,20 +266,23 @@ def _is_state(name: str) -> bool:
     return name.startswith(("row_", "tree_leaf", "tree_recorded", "kept_sums"))
 
 
-def pack_forest(forest: Forest) -> bytes:
-    """Return a forest as the bytes of a file. It must not change meanwhile."""
-    summary, arrays = forest_contents(forest, state=forest.updatable, room=False)
-    return file_format.dumps({"kind": "forest", "forest": summary}, arrays)
+def pack_engine_model(engine_model: EngineModel) -> bytes:
+    """Return an engine model as the bytes of a file. It must not change meanwhile."""
+    summary, arrays = forest_contents(engine_model, state=engine_model.updatable, room=False)
+    return file_format.dumps({"kind": "engine_model", "engine_model": summary}, arrays)
 
 
-def unpack_forest(data: bytes) -> Forest:
-    """Return the forest for a result of `pack_forest`."""
-    return restore_forest(file_format.loads(data, "the pickled model"))
+def unpack_engine_model(data: bytes) -> EngineModel:
+    """Return the engine model for a result of `pack_engine_model`."""
+    return restore_engine_model(file_format.loads(data, "the pickled model"))
 
 
-# A forest itself is also pickled this way. Another thread may be updating it, so it is copied
-# first.
-copyreg.pickle(Forest, lambda forest: (unpack_forest, (pack_forest(copy.deepcopy(forest)),)))
+# An engine model itself is also pickled this way. Another thread may be updating it, so it is
+# copied first.
+copyreg.pickle(
+    EngineModel,
+    lambda engine_model: (unpack_engine_model, (pack_engine_model(copy.deepcopy(engine_model)),)),
+)
 
 
 def save(

@@ -91,7 +91,7 @@ class StoreChanges(StoreReading):
         with self._thread_lock:
             state, _ = self._writable()
             if self._model is None:  # then scikit-learn need not be imported
-                change = state.removal(ids_to_remove(state.saved.forest, row_ids, "row_ids"))
+                change = state.removal(ids_to_remove(state.saved.engine_model, row_ids, "row_ids"))
             else:
                 change = self._model._read_change(None, None, None, None, row_ids, "row_ids")
             report = self._commit_update(change, {}, "row_ids", request)
@@ -185,7 +185,7 @@ class StoreChanges(StoreReading):
     ) -> UpdateReport:
         state, lock = self._writable()
         if change.is_empty:
-            return change.apply(state.saved.forest, 1, argument=argument, start=start)
+            return change.apply(state.saved.engine_model, 1, argument=argument, start=start)
         request = request_id(request)
         parameters = self._update_parameters(state)
         change = replace(change, rule=state.rule)
@@ -252,7 +252,7 @@ class StoreChanges(StoreReading):
             removed or [],
             added or [],
             state.digest,
-            digest(state.saved.forest),
+            digest(state.saved.engine_model),
             strategy,
             nodes_regrown,
             rows_regrown,

@@ -44,7 +44,7 @@ def first_state(
 ) -> tuple[State, Receipt]:
     """Return the state and the first receipt of a store for a model; nothing is written yet."""
     saved = model._saved()
-    ids = saved.forest.row_ids
+    ids = saved.engine_model.row_ids
     kept = Attributes([] if attributes is None else [str(name) for name in attributes])
     if attributes is not None:
         kept.add(ids, kept.check(attributes, len(ids)))
@@ -56,7 +56,7 @@ def first_state(
         removed=[],
         added=as_ranges(ids),
         before="",
-        after=digest(saved.forest),
+        after=digest(saved.engine_model),
         strategy="refit",
         nodes_regrown=0,
         rows_regrown=0,

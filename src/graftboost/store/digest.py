@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from graftboost._engine import Forest
+    from graftboost._engine import EngineModel
 
 # These arrays depend on the history of a model (validation) or on the rows it was fitted on
 # (storage of codes) and are not part of its current state.
@@ -23,7 +23,7 @@ LEFT_OUT = (
 )
 
 
-def digest(forest: Forest) -> str:
+def digest(engine_model: EngineModel) -> str:
     """Return a fingerprint of the bins, the trees and the row ids of a model.
 
     The sums, gradients and leaves of rows are determined by these, as `check_state` verifies, so
@@ -32,8 +32,8 @@ def digest(forest: Forest) -> str:
 
     Parameters
     ----------
-    forest : Forest
-        The engine's forest.
+    engine_model : EngineModel
+        The engine model.
 
     Returns
     -------
@@ -41,15 +41,15 @@ def digest(forest: Forest) -> str:
         64 hexadecimal digits.
     """
     sha = hashlib.sha256()
-    summary = forest.summary(False, False)
+    summary = engine_model.summary(False, False)
     sha.update(json.dumps(summary, sort_keys=True).encode())
-    for name, _, pieces in forest.parts(False, False):
+    for name, _, pieces in engine_model.arrays(False, False):
         if name in LEFT_OUT:
             continue
         sha.update(f"{name} {sum(map(len, pieces))} ".encode())
         for piece in pieces:
             sha.update(memoryview(piece).cast("B") if len(piece) else b"")
-    sha.update(_of_set(forest.row_ids))
+    sha.update(_of_set(engine_model.row_ids))
     return sha.hexdigest()
 
 

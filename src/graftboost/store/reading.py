@@ -79,17 +79,17 @@ class StoreReading(ABC):
     @property
     def n_rows(self) -> int:
         """Number of rows that the model holds."""
-        return self._state.saved.forest.n_rows
+        return self._state.saved.engine_model.n_rows
 
     @property
     def row_ids(self) -> NDArray[np.int64]:
         """Ids of the rows that the model holds."""
-        return self._state.saved.forest.row_ids
+        return self._state.saved.engine_model.row_ids
 
     @property
     def n_trees(self) -> int:
         """Number of trees of the model."""
-        return self._state.saved.forest.n_trees
+        return self._state.saved.engine_model.n_trees
 
     @property
     def digest(self) -> str:
@@ -116,10 +116,10 @@ class StoreReading(ABC):
         classes = saved.classes.get(saved.n_classes)
         return {
             "model": saved.estimator,
-            "rows": saved.forest.n_rows,
-            "features": saved.forest.bins.n_features,
+            "rows": saved.engine_model.n_rows,
+            "features": saved.engine_model.bins.n_features,
             "classes": None if classes is None else [str(label) for label in classes],
-            "trees": saved.forest.n_trees,
+            "trees": saved.engine_model.n_trees,
             "attributes": self.attribute_names,
         }
 
@@ -202,19 +202,19 @@ class StoreReading(ABC):
             self._verify_receipts(state)
             self._verify_files(state)
             state.check_model()
-            if digest(state.saved.forest) != state.digest:
+            if digest(state.saved.engine_model) != state.digest:
                 raise StoreError(
                     f"The model in {self.path} does not match its last receipt. Restore the store "
                     "from a backup."
                 )
-            kept, held = state.attributes, state.saved.forest.row_ids
+            kept, held = state.attributes, state.saved.engine_model.row_ids
             if kept and not np.array_equal(np.sort(kept.ids), np.sort(held)):
                 raise StoreError(
                     f"The attributes in {self.path} do not match its rows. Restore the store from "
                     "a backup."
                 )
             try:
-                state.saved.forest.check_state(state.n_threads)
+                state.saved.engine_model.check_state(state.n_threads)
             except RuntimeError as error:
                 raise StoreError(
                     f"The model in {self.path} is damaged: {error}. Restore the store from a "

@@ -138,7 +138,7 @@ def _check_classes(change: UpdateRequest, saved: Saved) -> None:
 
 
 def _check_rows(added: AddedRows, change: UpdateRequest, saved: Saved) -> None:
-    n_features = saved.forest.bins.n_features
+    n_features = saved.engine_model.bins.n_features
     if added.X.shape[1] != n_features:
         raise ValueError(f"rows have {added.X.shape[1]} features, but the model has {n_features}")
     if not len(added.ids):

@@ -111,7 +111,7 @@ class State:
         except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
             raise found.invalid(f"its store header is not valid ({error})") from error
         state._replay()
-        if digest(saved.forest) != state.digest:
+        if digest(saved.engine_model) != state.digest:
             raise StoreError(
                 f"Replaying the changes in {state.journal.path} does not give the recorded model. "
                 "The store was probably written by another version of graftboost. Open and compact "
@@ -130,7 +130,7 @@ class State:
     ) -> State:
         """Return the state for a header, after checking all of it."""
         attributes = Attributes.restore(header["attributes"], arrays)
-        if attributes and len(attributes.ids) != saved.forest.n_rows:
+        if attributes and len(attributes.ids) != saved.engine_model.n_rows:
             raise ValueError("the attributes do not match the rows")
         later = np.array(arrays[LATER_IDS])
         if later.dtype != np.int64 or (later[1:] <= later[:-1]).any():
@@ -169,7 +169,7 @@ class State:
             If the state is not valid.
         """
         try:
-            self.saved.forest.held_rows(NO_IDS)
+            self.saved.engine_model.held_rows(NO_IDS)
         except ValueError as error:
             raise file_format.damaged(str(self.model_path), str(error)) from error
 
@@ -249,13 +249,13 @@ class State:
     ) -> UpdateReport:
         """Apply an update; if this raises, the model is unchanged."""
         saved = self.saved
-        saved.forest.stats_memory = stats_bytes(saved.parameters["stats_memory"])
+        saved.engine_model.histogram_memory = stats_bytes(saved.parameters["stats_memory"])
         # Added before the update, because concurrent predictions look classes up by their number.
         classes = {} if change.classes is None else {len(change.classes): change.classes}
         unseen = classes.keys() - saved.classes.keys()
         saved.classes.update(classes)
         try:
-            return change.apply(saved.forest, self.n_threads, argument=argument, start=start)
+            return change.apply(saved.engine_model, self.n_threads, argument=argument, start=start)
         except BaseException:
             # If the engine has completed the update before Ctrl-C, its classes are kept.
             for number in unseen - {saved.n_classes}:
@@ -302,7 +302,7 @@ class State:
         self.seconds += record.seconds
 
     def note(self, change: UpdateRequest, attributes: Mapping[str, NDArray[Any]]) -> None:
-        """Apply a change to the attributes and ids that are kept beside the forest."""
+        """Apply a change to the attributes and ids that are kept beside the engine model."""
         self.attributes.remove(change.removed)
         self.later = np.setdiff1d(self.later, change.removed)
         if change.added is not None:
@@ -314,9 +314,9 @@ class State:
     def train(self, action: str) -> None:
         """Refit or refresh the model."""
         if action == "refit":
-            self.saved.forest.refit(self.n_threads)
+            self.saved.engine_model.refit(self.n_threads)
         else:
-            self.saved.forest.refresh(self.n_threads)
+            self.saved.engine_model.refresh(self.n_threads)
 
     @property
     def rule(self) -> Rule:
@@ -383,9 +383,9 @@ def _all_edges_given(saved: Saved) -> bool:
     given = saved.parameters.get("bin_edges")
     if given is None or saved.categories:  # categories depend on the rows
         return False
-    if not isinstance(given, Mapping) and len(given) != saved.forest.bins.n_features:
+    if not isinstance(given, Mapping) and len(given) != saved.engine_model.bins.n_features:
         return False  # set after the fit
-    for feature in range(saved.forest.bins.n_features):
+    for feature in range(saved.engine_model.bins.n_features):
         name = None if saved.feature_names is None else saved.feature_names[feature]
         if isinstance(given, Mapping):
             edges = given.get(feature) if feature in given else given.get(name)

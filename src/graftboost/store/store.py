@@ -253,7 +253,7 @@ class Store(StoreChanges):
         self._held = state
         if self._model is not None:
             # Callers who hold the estimator continue with the reloaded model.
-            self._model._forest = state.saved.forest
+            self._model._engine_model = state.saved.engine_model
             self._model._next_id = state.saved.next_id
             if state.saved.classes:
                 self._model._classes = state.saved.classes
@@ -277,7 +277,7 @@ class Store(StoreChanges):
     def _durably(self) -> Iterator[None]:
         state = self._state
         state.check_model()
-        if digest(state.saved.forest) != state.digest:
+        if digest(state.saved.engine_model) != state.digest:
             self._reload()
             raise StoreError(
                 f"The model of {self.path} was changed through its estimator and not through the "
@@ -289,7 +289,10 @@ class Store(StoreChanges):
             raise self._outcome_unknown("It is not known if the change was made", error) from error
         except BaseException as error:
             # A ValueError of the engine means that it has changed nothing.
-            if not isinstance(error, ValueError) or digest(state.saved.forest) != state.digest:
+            if (
+                not isinstance(error, ValueError)
+                or digest(state.saved.engine_model) != state.digest
+            ):
                 self._reload()
             if isinstance(error, OSError):
                 raise StoreError(
