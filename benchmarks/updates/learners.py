@@ -22,7 +22,7 @@ TOLERANT = 1000.0
 
 
 class River(Library):
-    """Its adaptive random engine_model learns row by row and has no window."""
+    """Its adaptive random forest learns row by row and has no window."""
 
     name = title = module = distribution = "river"
 

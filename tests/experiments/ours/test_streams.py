@@ -59,7 +59,7 @@ def test_from_the_rows_to_the_page() -> None:
         assert error_of(found["updated"]) < untouched
         assert error_of(found["lightgbm"]) < untouched
     text = EXPERIMENT.tables(results)
-    assert text.count("river, adaptive random engine_model") == len(SMALL)
+    assert text.count("river, adaptive random forest") == len(SMALL)
     assert "a window of 200, 5 steps of 20" in text
     assert "the untouched model" in EXPERIMENT.remark(results)
     assert "faster than retraining LightGBM" in EXPERIMENT.answer(results)
