@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "data/column_index.hpp"
 
@@ -78,5 +79,8 @@ struct SparseTable {
     });
   }
 };
+
+template <class Table>
+inline constexpr bool is_sparse_table = std::is_same_v<Table, SparseTable<typename Table::Value>>;
 
 }  // namespace graftboost
