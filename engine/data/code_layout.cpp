@@ -39,16 +39,18 @@ FeatureLayout layout_of(const Feature& feature, std::uint32_t column) {
 
 }  // namespace
 
-CodeLayout::CodeLayout(const BinMap& bins)
-    : numbers_(bins.cut()), n_cut_(bins.cut().size()), rare_(layout_of(BinMap::rare(), 0)) {
-  rare_.kind = Kind::rare;
+CodeLayout::CodeLayout(const BinMap& bins) {
+  tables_->numbers = bins.cut();
+  tables_->n_cut = bins.cut().size();
+  tables_->rare = layout_of(BinMap::rare(), 0);
+  tables_->rare.kind = Kind::rare;
   const std::vector<Feature>& features = bins.features();
   const std::vector<bool> is_sparse = choose_sparse(features);
   std::vector<std::uint32_t> narrow, wide, sparse;
   std::vector<std::vector<std::uint32_t>> bundles;
   for (std::uint32_t i = 0; i < features.size(); ++i) {
     const Feature& feature = features[i];
-    features_.push_back(layout_of(feature, bins.cut()[i]));
+    tables_->features.push_back(layout_of(feature, bins.cut()[i]));
     if (feature.bundle >= 0) {
       const auto b = static_cast<std::size_t>(feature.bundle);
       if (b >= bundles.size()) bundles.resize(b + 1);
@@ -58,60 +60,61 @@ CodeLayout::CodeLayout(const BinMap& bins)
     }
   }
   for (const std::uint32_t i : narrow) {
-    byte_offsets_.push_back(static_cast<std::uint32_t>(histogram_size_));
+    tables_->byte_offsets.push_back(static_cast<std::uint32_t>(tables_->histogram_size));
     lay_out(i, Kind::narrow, n_bytes() - 1);
   }
-  first_bundle_ = n_bytes();
+  tables_->first_bundle = n_bytes();
   for (const auto& numbers : bundles) lay_out_bundle(numbers, features);
   for (const std::uint32_t i : wide) {
-    word_offsets_.push_back(static_cast<std::uint32_t>(histogram_size_));
+    tables_->word_offsets.push_back(static_cast<std::uint32_t>(tables_->histogram_size));
     lay_out(i, Kind::wide, first_word() + n_words() - 1);
   }
-  plain_size_ = histogram_size_;
-  first_sparse_ = by_offset_.size();
+  tables_->plain_size = tables_->histogram_size;
+  tables_->first_sparse = tables_->by_offset.size();
   for (const std::uint32_t i : sparse) lay_out(i, Kind::sparse, 0);
-  row_bytes_ = wide.empty() ? n_bytes() : 2 * (first_word() + n_words());
+  tables_->row_bytes = wide.empty() ? n_bytes() : 2 * (first_word() + n_words());
 }
 
 void CodeLayout::lay_out_bundle(const std::vector<std::uint32_t>& numbers,
                                 const std::vector<Feature>& features) {
-  const auto none_differs = static_cast<std::uint32_t>(histogram_size_++);
-  byte_offsets_.push_back(none_differs);
-  implied_cells_.push_back(none_differs);
-  const std::size_t cells = bundle_cells_.size();
-  bundle_cells_.resize(cells + n_byte_values, none_differs);
+  const auto none_differs = static_cast<std::uint32_t>(tables_->histogram_size++);
+  tables_->byte_offsets.push_back(none_differs);
+  tables_->implied_cells.push_back(none_differs);
+  const std::size_t cells = tables_->bundle_cells.size();
+  tables_->bundle_cells.resize(cells + n_byte_values, none_differs);
   std::uint32_t byte = 1;
   for (const std::uint32_t number : numbers) {
     const BundledCodes codes(features[number]);
-    FeatureLayout& layout = features_[number];
+    FeatureLayout& layout = tables_->features[number];
     layout.base = byte;
     layout.first_bundled = codes.first;
     layout.n_bundled = codes.n;
     lay_out(number, Kind::bundled, n_bytes() - 1);
     for (std::uint32_t i = 0; i < codes.n; ++i)
-      bundle_cells_[cells + byte++] = layout.offset + codes.first + i;
+      tables_->bundle_cells[cells + byte++] = layout.offset + codes.first + i;
   }
 }
 
 void CodeLayout::lay_out(std::uint32_t number, Kind kind, std::size_t position) {
-  FeatureLayout& layout = features_[number];
+  FeatureLayout& layout = tables_->features[number];
   layout.kind = kind;
-  layout.offset = static_cast<std::uint32_t>(histogram_size_);
+  layout.offset = static_cast<std::uint32_t>(tables_->histogram_size);
   layout.position = static_cast<std::uint32_t>(position);
-  histogram_size_ += layout.n_codes;
-  by_offset_.push_back(number);
-  if (kind == Kind::bundled) implied_cells_.push_back(layout.offset + layout.common_code);
+  tables_->histogram_size += layout.n_codes;
+  tables_->by_offset.push_back(number);
+  if (kind == Kind::bundled) tables_->implied_cells.push_back(layout.offset + layout.common_code);
   if (!layout.counts_only_differing()) return;
-  ++n_differing_;
-  any_commonly_missing_ |= layout.common_code == missing_code;
-  if (layout.zero_code != layout.common_code) zero_differs_.push_back(number);
+  ++tables_->n_differing;
+  tables_->any_commonly_missing |= layout.common_code == missing_code;
+  if (layout.zero_code != layout.common_code) tables_->zero_differs.push_back(number);
 }
 
 void CodeLayout::add(std::span<const std::uint32_t> columns) {
+  if (tables_.use_count() > 1) tables_ = std::make_shared<Tables>(*tables_);
   for (const std::uint32_t column : columns) {
-    numbers_.add(column);
-    features_.push_back(layout_of(BinMap::rare(), column));
-    lay_out(static_cast<std::uint32_t>(features_.size() - 1), Kind::sparse, 0);
+    tables_->numbers.add(column);
+    tables_->features.push_back(layout_of(BinMap::rare(), column));
+    lay_out(static_cast<std::uint32_t>(tables_->features.size() - 1), Kind::sparse, 0);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -63,7 +64,7 @@ struct FeatureLayout {
   }
 };
 
-// The layouts of all features of a model. Owns only the layouts, no data of rows. The cells of
+// The layouts of all features of a model. Owns only the layouts, no data of rows; copies share them. The cells of
 // different features in a histogram are disjoint; only features of one bundle share a position in
 // the row.
 class CodeLayout {
@@ -75,51 +76,53 @@ class CodeLayout {
 
   // Features that are laid out are numbered: first those that are not rare in the bins, in their
   // order, then the columns of add().
-  std::size_t size() const { return features_.size(); }
-  const FeatureLayout& operator[](std::size_t number) const { return features_[number]; }
+  std::size_t size() const { return tables_->features.size(); }
+  const FeatureLayout& operator[](std::size_t number) const { return tables_->features[number]; }
   // ColumnIndex::none if the feature is rare.
-  std::uint32_t number_of(std::uint32_t feature) const { return numbers_.find(feature); }
+  std::uint32_t number_of(std::uint32_t feature) const { return tables_->numbers.find(feature); }
   // The layout of a feature. All rare features have the same.
   const FeatureLayout& of(std::uint32_t feature) const {
     const std::uint32_t number = number_of(feature);
-    return number == ColumnIndex::none ? rare_ : features_[number];
+    return number == ColumnIndex::none ? tables_->rare : tables_->features[number];
   }
 
   // Lays out columns that were rare, after all others.
   void add(std::span<const std::uint32_t> columns);
   // All columns that were laid out so, in the order of their cells.
   std::span<const std::uint32_t> added() const {
-    return std::span(numbers_.columns()).subspan(n_cut_);
+    return std::span(tables_->numbers.columns()).subspan(tables_->n_cut);
   }
 
-  std::size_t histogram_size() const { return histogram_size_; }
+  std::size_t histogram_size() const { return tables_->histogram_size; }
   // The cells of narrow, bundled and wide features. Those of sparse features follow.
-  std::size_t plain_size() const { return plain_size_; }
-  std::size_t row_bytes() const { return row_bytes_; }
-  std::size_t n_bytes() const { return byte_offsets_.size(); }  // narrow features and bundles
-  std::size_t n_words() const { return word_offsets_.size(); }  // wide features
-  std::size_t first_bundle() const { return first_bundle_; }    // the first byte of a bundle
+  std::size_t plain_size() const { return tables_->plain_size; }
+  std::size_t row_bytes() const { return tables_->row_bytes; }
+  std::size_t n_bytes() const {
+    return tables_->byte_offsets.size();
+  }  // narrow features and bundles
+  std::size_t n_words() const { return tables_->word_offsets.size(); }  // wide features
+  std::size_t first_bundle() const { return tables_->first_bundle; }  // the first byte of a bundle
   // The first word of a wide feature. Words start at even bytes.
   std::size_t first_word() const { return (n_bytes() + 1) / 2; }
   // Histogram offsets of a row's bytes and words, in their order.
-  const std::vector<std::uint32_t>& byte_offsets() const { return byte_offsets_; }
-  const std::vector<std::uint32_t>& word_offsets() const { return word_offsets_; }
+  const std::vector<std::uint32_t>& byte_offsets() const { return tables_->byte_offsets; }
+  const std::vector<std::uint32_t>& word_offsets() const { return tables_->word_offsets; }
   // The cell in a histogram for each value of a bundle's byte.
   const std::uint32_t* bundle_cells(std::size_t byte) const {
-    return bundle_cells_.data() + (byte - first_bundle_) * n_byte_values;
+    return tables_->bundle_cells.data() + (byte - tables_->first_bundle) * n_byte_values;
   }
   // The plain cells of a histogram that are not counted because they follow from the others: "none
   // differs" of each bundle and the common codes of its features.
-  const std::vector<std::uint32_t>& implied_cells() const { return implied_cells_; }
+  const std::vector<std::uint32_t>& implied_cells() const { return tables_->implied_cells; }
   // The numbers of the features in the order of their cells. Sparse features come last.
-  const std::vector<std::uint32_t>& by_offset() const { return by_offset_; }
-  std::size_t first_sparse() const { return first_sparse_; }  // in by_offset()
+  const std::vector<std::uint32_t>& by_offset() const { return tables_->by_offset; }
+  std::size_t first_sparse() const { return tables_->first_sparse; }  // in by_offset()
   // The number of features with counts_only_differing().
-  std::size_t n_differing() const { return n_differing_; }
+  std::size_t n_differing() const { return tables_->n_differing; }
   // Whether the common code of a bundled or sparse feature is "missing".
-  bool any_commonly_missing() const { return any_commonly_missing_; }
+  bool any_commonly_missing() const { return tables_->any_commonly_missing; }
   // The numbers of bundled and sparse features in which the value 0 differs from the common code.
-  const std::vector<std::uint32_t>& zero_differs() const { return zero_differs_; }
+  const std::vector<std::uint32_t>& zero_differs() const { return tables_->zero_differs; }
 
  private:
   static constexpr std::size_t n_byte_values = 256;
@@ -129,17 +132,22 @@ class CodeLayout {
   void lay_out_bundle(const std::vector<std::uint32_t>& numbers,
                       const std::vector<Feature>& features);
 
-  std::vector<FeatureLayout> features_;
-  ColumnIndex numbers_;
-  std::size_t n_cut_ = 0;  // features that are not rare in the bins
-  FeatureLayout rare_;
-  std::vector<std::uint32_t> by_offset_, byte_offsets_, bundle_cells_, word_offsets_;
-  std::vector<std::uint32_t> implied_cells_;
-  std::vector<std::uint32_t> zero_differs_;
-  bool any_commonly_missing_ = false;
-  std::size_t histogram_size_ = 0, plain_size_ = 0;
-  std::size_t row_bytes_ = 0;
-  std::size_t first_bundle_ = 0, first_sparse_ = 0, n_differing_ = 0;
+  struct Tables {
+    std::vector<FeatureLayout> features;
+    ColumnIndex numbers;
+    std::size_t n_cut = 0;  // features that are not rare in the bins
+    FeatureLayout rare;
+    std::vector<std::uint32_t> by_offset, byte_offsets, bundle_cells, word_offsets;
+    std::vector<std::uint32_t> implied_cells;
+    std::vector<std::uint32_t> zero_differs;
+    bool any_commonly_missing = false;
+    std::size_t histogram_size = 0, plain_size = 0;
+    std::size_t row_bytes = 0;
+    std::size_t first_bundle = 0, first_sparse = 0, n_differing = 0;
+  };
+
+  // Copies share the tables until one of them adds columns, so that copying a layout is cheap.
+  std::shared_ptr<Tables> tables_ = std::make_shared<Tables>();
 };
 
 }  // namespace graftboost

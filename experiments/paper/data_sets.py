@@ -13,7 +13,7 @@ from datasets.paper import SETS, PaperSet
 from experiments.harness.data_sets import SERIES, starred
 from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.results import Results
-from graftboost import plotting
+from graftboost.audit import plotting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

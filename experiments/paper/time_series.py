@@ -21,7 +21,7 @@ from experiments.harness.contenders.retrained import retrained
 from experiments.harness.data_sets import SERIES
 from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.results import Results
-from graftboost import plotting
+from graftboost.audit import plotting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,7 +20,7 @@ from experiments.harness.data_sets import starred
 from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.pictures import points
 from experiments.harness.results import Results
-from graftboost import plotting
+from graftboost.audit import plotting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

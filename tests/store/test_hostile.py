@@ -349,7 +349,7 @@ def test_hostile_gradients_of_unweighted_rows(tmp_path: Path, value: int, kind: 
     Store.create(path, make_model(kind)).close()
     reseal_model(path, _recorded(value))
     with Store.open(path) as store:
-        with pytest.raises(RuntimeError, match="not that of its rows"):
+        with pytest.raises(RuntimeError, match="do not match the training rows"):
             store.verify()
         store.remove([2])
         store.refit()

@@ -16,7 +16,7 @@ from experiments.harness.draws import SIZES
 from experiments.harness.results import Results
 from experiments.paper.test_error import paper_figures
 from experiments.paper.test_error.measuring import MOST, PEERS, REFITTED, VARIANTS, WAYS
-from graftboost import plotting
+from graftboost.audit import plotting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
