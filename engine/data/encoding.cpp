@@ -184,14 +184,7 @@ void RowTable::append_codes(const BinMap& bins, const Table& x, int n_threads) {
   std::size_t n_entries = 0;
   for (const Entries& block : entries) n_entries += block.all.size();
   if (n_entries == 0 && !has_sparse()) return;
-  if (!has_sparse()) {
-    sparse_begin.resize(first);
-    sparse_begin.fill(0);
-    sparse_count.resize(first);
-    sparse_count.fill(0);
-    rare_count.resize(first);
-    rare_count.fill(0);
-  }
+  if (!has_sparse()) start_entries(first);
   std::uint64_t at = sparse_entries.size();
   sparse_begin.resize(n_);
   sparse_count.resize(n_);

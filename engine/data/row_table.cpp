@@ -116,7 +116,15 @@ std::uint64_t RowTable::n_in_histograms() const {
   return *n_in_histograms_;
 }
 
-// Sparse arrays are made when the first row with an entry comes, for all rows.
+void RowTable::start_entries(std::size_t n_rows) {
+  sparse_begin.resize(n_rows);
+  sparse_begin.fill(0);
+  sparse_count.resize(n_rows);
+  sparse_count.fill(0);
+  rare_count.resize(n_rows);
+  rare_count.fill(0);
+}
+
 void RowTable::append_rows(const RowTable& from, std::span<const Slot> chosen) {
   const std::size_t first = n_, n = first + chosen.size(), row_bytes = layout.row_bytes();
   const auto append = [&]<class T>(Array<T>& to, const Array<T>& values) {
@@ -138,14 +146,7 @@ void RowTable::append_rows(const RowTable& from, std::span<const Slot> chosen) {
     return from.has_sparse() ? from.sparse_count[row] + from.rare_count[row] : 0;
   };
   const bool any = std::ranges::any_of(chosen, [&](Slot row) { return n_entries(row) != 0; });
-  if (any && !has_sparse()) {
-    sparse_begin.resize(first);
-    sparse_begin.fill(0);
-    sparse_count.resize(first);
-    sparse_count.fill(0);
-    rare_count.resize(first);
-    rare_count.fill(0);
-  }
+  if (any && !has_sparse()) start_entries(first);
   n_ = n;
   if (!any && !has_sparse()) return;
   sparse_begin.resize(n);

@@ -110,6 +110,8 @@ struct RowTable {
 
   // Appends copies of rows of another table with the same layout: codes, targets, weights and ids.
   void append_rows(const RowTable& from, std::span<const Slot> chosen);
+  // Makes the sparse arrays, for so many rows without entries.
+  void start_entries(std::size_t n_rows);
 
   // --- removing rows ---
 

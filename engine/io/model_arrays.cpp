@@ -175,6 +175,8 @@ ModelState merged(const ModelState& model) {
       }
     }
   }
+  // The columns that were added to the layout are saved with the entries, even if no row has one.
+  if (!to.rows.has_sparse() && !model.layout().added().empty()) to.rows.start_entries(to.size());
   return one;
 }
 

@@ -1,0 +1,156 @@
+"""A model over several shards is the model over one, bit for bit, through any updates.
+
+``GRAFTBOOST_SHARDS=500 make test ARGS="-k shards"`` tries so many sequences.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from graftboost._engine import EngineModel
+
+from . import sparse_tables
+from .making import CLASSES, COUNTS, Data, fit_bins, fit_engine_model, make_data
+
+N_SEQUENCES = int(os.environ.get("GRAFTBOOST_SHARDS", "36"))
+SHARDS = (1, 2, 3, 7)
+PER_ROW = ("row_ids", "row_target", "row_raw_target", "row_weight", "row_raw_weight")
+PER_TREE_AND_ROW = ("tree_leaf_ids", "tree_recorded")
+# Where the entries of rows lie follows from the order of rows.
+OF_ENTRIES = ("row_sparse_begin", "row_sparse_count", "row_rare_count", "row_sparse_entries")
+
+
+def _saved(model: EngineModel) -> dict[str, Any]:
+    """All arrays of a saved model, with its rows in the order of their ids."""
+    arrays = {
+        name: np.concatenate([*map(np.asarray, pieces)]) if len(pieces) else np.zeros(0)
+        for name, _, pieces in model.arrays(True, False)
+    }
+    order = np.argsort(arrays["row_ids"])
+    n_rows = len(order)
+    for name in PER_ROW:
+        if name in arrays:
+            arrays[name] = arrays[name][order]
+    for name in PER_TREE_AND_ROW:
+        arrays[name] = arrays[name].reshape(-1, n_rows)[:, order]
+    arrays["row_cells"] = arrays["row_cells"].reshape(n_rows, -1)[order]
+    begin, columns, codes, _ = model.held_rows(np.sort(model.row_ids))
+    held = {"begin": begin, "columns": columns, "codes": codes}
+    if not len(arrays.get("row_columns", ())):
+        arrays.pop("row_columns", None)  # whether there are no columns or no array of them
+    found = {name: a for name, a in (arrays | held).items() if name not in OF_ENTRIES}
+    return found | {"losses": model.validation_losses, "importances": model.gain_importances()}
+
+
+def _described(model: EngineModel) -> Any:
+    """Everything there is to know of a model, as bytes: even what is not a number compares."""
+    of_trees = [
+        (f"{t} {name}", values)
+        for t in range(model.n_trees)
+        for name, values in (model.tree(t) | model.splits(t)).items()
+    ]
+    arrays = {**_saved(model), **dict(of_trees)}
+    return model.summary(True, False), {name: a.tobytes() for name, a in arrays.items()}
+
+
+class _Sequence:
+    """Models over different numbers of shards, which all get the same updates."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = rng = random.Random(seed)
+        loss = rng.choice(list(CLASSES))
+        self.n_classes = CLASSES[loss]
+        self.n_rows = rng.choice([8, 120, 500])
+        leaf = rng.choice([2, 5, 12])
+        if rng.random() < 0.5:
+            weighted, options = rng.random() < 0.4, {"categories": rng.random() < 0.4}
+            self.data = make_data(
+                seed, loss, n_rows=2 * self.n_rows, weighted=weighted, missing=True, **options
+            )
+            self.table: Callable[[Data], Data] = lambda data: data
+        else:
+            self.data = sparse_tables.make_data(
+                seed, loss, n_rows=2 * self.n_rows, n_columns=rng.choice([20, 120]), missing=True
+            )
+            self.table = rng.choice([sparse_tables.sparse, lambda data: data])
+        held = self.data.take(np.arange(self.n_rows))
+        training: dict[str, Any] = {
+            "min_samples_leaf": leaf,
+            "subsample": rng.choice([1.0, 1.0, 0.6]),
+            "max_leaf_nodes": rng.choice([4, 9, 16]),
+            "histogram_memory": rng.choice([2**60, 2**60, 20_000, 0]),
+            "n_threads": rng.choice([1, 2]),
+        }
+        if rng.random() < 0.3:
+            later = self.table(self.data.take(np.arange(self.n_rows, self.n_rows + 8)))
+            training |= {"X_val": later.X, "y_val": later.y, "n_iter_no_change": 1}
+        bins = fit_bins(self.table(held), rare_below=leaf)
+        self.models = {
+            n: fit_engine_model(self.table(held), bins, n_shards=n, **training) for n in SHARDS
+        }
+        self.next_row = self.n_rows
+
+    def check(self) -> None:
+        expected = _described(self.models[1])
+        for n_shards, model in self.models.items():
+            assert _described(model) == expected, n_shards
+            model.check_state(n_threads=1)
+
+    def step(self) -> None:
+        what = self.rng.choice(["add", "remove", "update", "update", "refresh", "refit", "grow"])
+        if what in ("refresh", "refit"):
+            for model in self.models.values():
+                getattr(model, what)(1)
+            return
+        removed = np.zeros(0, np.int64)
+        if what in ("remove", "update"):
+            ids = np.sort(self.models[1].row_ids)
+            n_removed = min(self.rng.choice([1, 3, self.n_rows // 25 + 1]), len(ids) - 1)
+            removed = np.array(self.rng.sample(ids.tolist(), n_removed), np.int64)
+        added: tuple[Any, ...] = (None,) * 4
+        relabel = np.arange(self.n_classes)
+        if what != "remove":
+            n_added = self.rng.choice([1, 4, self.n_rows // 25 + 1])
+            rows = np.arange(self.next_row, self.next_row + n_added) % len(self.data.ids)
+            drawn = self.data.take(rows)
+            ids = 1_000_000 + np.arange(self.next_row, self.next_row + n_added)
+            self.next_row += n_added
+            added = (self.table(drawn).X, drawn.y, drawn.weight, ids)
+            if what == "grow" and self.n_classes > 1:
+                relabel = np.arange(self.n_classes) + 1  # a class that comes before all others
+                self.n_classes += 1
+                added[1][:] = 0
+                self.data.y[:] = self.data.y + 1
+        rule, tolerance = self.rng.choice(
+            [("regret", 0.0), ("regret", 0.3), ("regret", 1.2), ("regret", np.inf), ("rank", 0.1)]
+        )
+        n_threads = self.rng.choice([1, 2])
+        found = {
+            tuple(getattr(counts, name) for name in (*COUNTS, "work"))
+            for counts in (
+                model.update(
+                    *added, removed, relabel, self.n_classes, rule, tolerance, 2, n_threads
+                )
+                for model in self.models.values()
+            )
+        }
+        assert len(found) == 1, found
+
+
+@pytest.mark.parametrize("seed", range(N_SEQUENCES))
+def test_shards_make_no_difference(seed: int) -> None:
+    sequence = _Sequence(seed)
+    sequence.check()
+    for _ in range(5):
+        sequence.step()
+        sequence.check()
+
+
+def test_a_model_needs_a_shard() -> None:
+    with pytest.raises(ValueError, match="n_shards"):
+        fit_engine_model(make_data(0), n_shards=0)
