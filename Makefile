@@ -28,10 +28,11 @@ export CXX
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test enginetests torture lint format bench experiments sanitize races install clean
+.PHONY: help demo test test-engine torture lint format bench experiments sanitize sanitize-threads \
+    install clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "PYTHON=python3.12 picks the Python that .venv is made with, ARGS=... is passed on to"
 	@echo "demo, test, torture, bench, experiments and sanitize: make test ARGS='-k binning'"
@@ -39,18 +40,17 @@ help:  ## Show this list
 demo: $(STAMPS)/package $(STAMPS)/extra-demo  ## Have a model forget customers: a minute's tour
 	$(BIN)/python -m graftboost demo $(ARGS)
 
-test: enginetests $(STAMPS)/package $(STAMPS)/extra-test  ## Run the tests and the examples in the docstrings
+test: test-engine $(STAMPS)/extra-test  ## Run all tests and the examples in the docstrings
 	$(BIN)/python -m pytest -n $(WORKERS) tests/ --pyargs graftboost $(ARGS)
 
-# $(call build_engine_tests,folder,sanitizers): the C++ tests, in a build of their own without Python.
-build_engine_tests = @$(BIN)/cmake -S . -B $(1) -G Ninja --log-level=WARNING \
-	    -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(BIN)/ninja" -DCMAKE_BUILD_TYPE=$(if $(2),Debug,Release) \
-	    -DGRAFTBOOST_BUILD_MODULE=OFF -DGRAFTBOOST_BUILD_TESTS=ON -DGRAFTBOOST_SANITIZE=$(2) \
-	    > /dev/null && $(BIN)/cmake --build $(1) -j $(WORKERS) -- --quiet
+# $(call run_engine_tests,folder): builds the C++ tests where the package was built, and runs them.
+run_engine_tests = $(BIN)/cmake --build $(1) --target engine_tests -j $(WORKERS) > build/tests.log \
+	    || { cat build/tests.log; exit 1; }; $(1)/engine_tests
+# The newest of the folders that packages were built in.
+built_in = $$(ls -td build/cp*/ | head -n 1)
 
-enginetests: $(STAMPS)/build-tools  ## Build and run the C++ tests of the engine
-	$(call build_engine_tests,build/engine_tests,)
-	build/engine_tests/engine_tests
+test-engine: $(STAMPS)/package  ## Run the C++ tests of the engine
+	@$(call run_engine_tests,$(built_in))
 
 # Half an hour on two cores; SCALE=10 takes ten times as long. What was counted is printed even if a
 # test fails.
@@ -89,16 +89,15 @@ sanitized = LD_PRELOAD="$$(ldd $(SANITIZED)/$(1)/package/graftboost/_engine*.so 
 	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 \
 	    $(BIN)/python -m pytest -p no:faulthandler --capture=sys
 
-sanitize: $(SANITIZED)/address/stamp $(STAMPS)/extra-test  ## Test engine and odd files under sanitizers
-	$(call build_engine_tests,$(SANITIZED)/engine_tests,$(SANITIZERS_address))
-	$(SANITIZED)/engine_tests/engine_tests
-	$(call sanitized,address) tests/engine tests/faults/test_model_mutations.py \
+sanitize: $(SANITIZED)/address/stamp $(STAMPS)/extra-test  ## Test engine, stores and invalid files under sanitizers
+	@$(call run_engine_tests,$(SANITIZED)/address/cmake)
+	$(call sanitized,address) tests/engine tests/store tests/faults/test_model_mutations.py \
 	    tests/faults/test_store_mutations.py $(ARGS)
 
-# A child that was forked from several threads is more than ThreadSanitizer can follow.
-races: $(SANITIZED)/thread/stamp $(STAMPS)/extra-test  ## Test concurrent use under ThreadSanitizer
+# ThreadSanitizer cannot follow a child that was forked from several threads.
+sanitize-threads: $(SANITIZED)/thread/stamp $(STAMPS)/extra-test  ## Test concurrent use under ThreadSanitizer
 	$(call sanitized,thread) tests/engine/test_parallel.py tests/engine/test_races.py \
-	    tests/test_updating_together.py -k "not fork" $(ARGS)
+	    tests/estimators/test_updating_together.py -k "not fork" $(ARGS)
 
 install: $(STAMPS)/package  ## Build the package and install it into .venv
 

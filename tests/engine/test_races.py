@@ -1,6 +1,6 @@
 """Threads that change a model, look at it, predict and copy it at the same time.
 
-``make races`` runs this under ThreadSanitizer.
+``make sanitize-threads`` runs this under ThreadSanitizer.
 """
 
 from __future__ import annotations
