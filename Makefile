@@ -17,7 +17,7 @@ TORTURED := build/torture.jsonl
 # Folders are listed too: their time changes when a file in them goes away.
 SOURCES := pyproject.toml CMakeLists.txt LICENSE \
     $(shell find engine src -name __pycache__ -prune -o -print)
-CXX_SOURCES := $(shell find engine tests/faults -name '*.cpp' -o -name '*.hpp')
+CXX_SOURCES := $(shell find engine benchmarks tests/faults -name '*.cpp' -o -name '*.hpp')
 
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check --no-input install --quiet
 
@@ -28,7 +28,7 @@ export CXX
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-engine torture lint format bench experiments sanitize sanitize-threads \
+.PHONY: help demo test test-engine torture lint format bench update-cost experiments sanitize sanitize-threads \
     install clean
 
 help:  ## Show this list
@@ -74,6 +74,10 @@ format: $(STAMPS)/extra-lint  ## Bring the sources into the form that lint asks 
 
 bench: $(STAMPS)/package $(STAMPS)/extra-bench  ## Compare speed, memory and error with others
 	$(BIN)/python -m benchmarks $(ARGS)
+
+update-cost: $(STAMPS)/package  ## Measure the cost constants of updates
+	@$(BIN)/cmake --build $(built_in) --target update_cost > build/update_cost.log \
+	    || { cat build/update_cost.log; exit 1; }; $(built_in)/update_cost
 
 # One process, so that what one experiment measures is not slowed down by another.
 experiments: $(STAMPS)/package $(STAMPS)/extra-experiments  ## Run the paper's experiments, small

@@ -64,9 +64,9 @@ struct FeatureLayout {
   }
 };
 
-// The layouts of all features of a model. Owns only the layouts, no data of rows; copies share them. The cells of
-// different features in a histogram are disjoint; only features of one bundle share a position in
-// the row.
+// The layouts of all features of a model. Owns only the layouts, no data of rows; copies share
+// them. The cells of different features in a histogram are disjoint; only features of one bundle
+// share a position in the row.
 class CodeLayout {
  public:
   using Kind = FeatureLayout::Kind;

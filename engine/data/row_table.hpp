@@ -156,8 +156,8 @@ struct RowTable {
 
   // Whether one of the rows has a column that was added to the layout.
   bool have_added_columns(std::span<const Slot> rows) const;
-  // Sets `held` for the added columns, in their order, that a row has which is not among the removed
-  // ones (slots, ascending).
+  // Sets `held` for the added columns, in their order, that a row has which is not among the
+  // removed ones (slots, ascending).
   void mark_added_columns(const std::vector<Slot>& removed, std::vector<bool>& held) const;
 
   // Exchanges the layout for another one with other added columns, and rewrites all entries of

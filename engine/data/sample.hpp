@@ -9,8 +9,8 @@
 
 namespace graftboost {
 
-// Rows to learn from or to validate on. `weight` and `ids` may be empty: then rows have weight 1 and
-// are numbered.
+// Rows to learn from or to validate on. `weight` and `ids` may be empty: then rows have weight 1
+// and are numbered.
 template <class Table>
 struct Sample {
   Table x;
@@ -22,8 +22,9 @@ struct Sample {
 // Throws std::invalid_argument unless a table has one column per feature.
 void check_columns(std::size_t n_columns, const BinMap& bins);
 
-// Throws std::invalid_argument unless a sample fits a model with these bins and so many classes (1 for
-// squared error): lengths agree, targets are classes or finite, weights are finite and not negative.
+// Throws std::invalid_argument unless a sample fits a model with these bins and so many classes (1
+// for squared error): lengths agree, targets are classes or finite, weights are finite and not
+// negative.
 template <class Table>
 void check_sample(const Sample<Table>& sample, const BinMap& bins, int n_classes);
 

@@ -13,7 +13,7 @@ class Collector {
  public:
   std::vector<ModelArray> arrays;
 
-  // Values that are put together for this.
+  // Values that are computed for the array, which owns them.
   template <class T>
   void make(const std::string& name, std::vector<T> values) {
     auto made = std::make_shared<const std::vector<T>>(std::move(values));

@@ -1,9 +1,9 @@
-// A model as arrays with names, and back: what its files are made of.
+// A model as named arrays, and back. Model files consist of these arrays.
 //
-// Predictions need the bins, the nodes and where boosting starts: little, which is copied and checked
-// when a model is put together. Updates need the rows held and what they recorded, which can be
-// gigabytes: these parts are lent, not copied, so that nothing is read before it is asked for. Their
-// lengths are checked at once, their contents before the first use (see soundness.hpp).
+// Predictions need the bins, the nodes and the base scores. These are small; they are copied and
+// checked when a model is made from arrays. Updates need the rows and what they recorded, which may
+// take gigabytes. These arrays are used in place, so that nothing is read before it is needed. Their
+// lengths are checked at once, their contents before the first use (see validate_state.hpp).
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace graftboost {
 
 enum class Number : std::uint8_t { u8, u16, u32, u64, i32, i64, f64 };
 
-// One array, in pieces (a tree each, say) that lie so many elements apart in a file: there is room in
-// between where a piece grows when rows are added.
+// One array, in pieces (for example one per tree). In a file, pieces are `distance` elements apart,
+// so that there is room for each of them to grow when rows are added.
 struct ModelArray {
   struct Piece {
     const void* data;
@@ -33,12 +33,12 @@ struct ModelArray {
   std::shared_ptr<const void> made;  // what the pieces point into, unless it is the model itself
 };
 
-// The parts of a model, those that predictions need first; they are valid while the model is not
-// changed. Without `state` it comes back as one that is not updatable. With `room`, arrays that have an
-// element for each row are given room to grow.
+// The arrays of a model, first those that predictions need. They are valid while the model does not
+// change. Without `state`, they make a model that cannot be updated. With `room`, arrays with one
+// element per row have room to grow.
 std::vector<ModelArray> arrays_of(const ModelState& model, bool state, bool room);
 
-// What there is to know of a model besides its arrays.
+// The properties of a model that are not arrays.
 struct Summary {
   Loss loss;
   TrainingParams params;
@@ -46,12 +46,12 @@ struct Summary {
   std::size_t n_rows = 0;
   std::size_t room = 0;        // rows that fit into the arrays with an element for each
   std::size_t n_features = 0;  // columns of a table
-  std::size_t n_entries = 0;   // cells that are kept apart (see RowTable)
+  std::size_t n_entries = 0;   // entries of all rows (see RowTable)
   bool packed = true;          // sums are PackedSums
 };
 Summary summary_of(const ModelState& model, bool state, bool room);
 
-// One array as it was found.
+// An array from which a model is made.
 struct GivenArray {
   Number number;
   void* data;
@@ -59,8 +59,9 @@ struct GivenArray {
 };
 using GivenArrays = std::map<std::string, GivenArray>;
 
-// Puts a model together. Throws std::invalid_argument, with what is wrong, if it is not one; nothing is
-// taken on trust. `lender` keeps the memory of the given parts, which the model writes to.
+// Makes a model from arrays that may come from anywhere. Throws std::invalid_argument, which says
+// what is wrong, unless they are the arrays of a model. The model uses and changes the arrays in
+// place; `lender` owns their memory.
 ModelState model_from(const Summary& summary, const GivenArrays& arrays,
                       std::shared_ptr<const void> lender);
 

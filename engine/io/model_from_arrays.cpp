@@ -1,4 +1,4 @@
-// A model put together from arrays that may come from anywhere: nothing is taken on trust.
+// Makes a model from arrays. They may come from anywhere, so everything is checked.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -24,7 +24,7 @@ void require(bool holds, const std::string& otherwise) {
   if (!holds) refuse(otherwise);
 }
 
-// Hands out each part as what it is meant to be, or says what is wrong with it.
+// Returns arrays with the expected type and length, or throws.
 class Source {
  public:
   Source(const GivenArrays& arrays, std::shared_ptr<const void> lender)
@@ -39,13 +39,13 @@ class Source {
     if (array.size != 0) std::memcpy(values.data(), array.data, array.size * sizeof(T));
     return values;
   }
-  // The first `length` of its elements; there is to be room for `room`.
+  // The first `length` elements of an array with room for `room`; used in place.
   template <class T>
   Array<T> lent(const std::string& name, std::size_t length, std::size_t room) const {
     const GivenArray& array = find<T>(name, room);
     return Array<T>(static_cast<T*>(array.data), length, room, lender_);
   }
-  // So many arrays one after the other, of elements that are made of numbers of type T.
+  // n consecutive arrays, whose elements consist of numbers of type T.
   template <class T, class Element = T>
   std::vector<Array<Element>> lent_pieces(const std::string& name, std::size_t n,
                                           std::size_t length, std::size_t room) const {
@@ -58,7 +58,7 @@ class Source {
       pieces.emplace_back(static_cast<Element*>(array.data) + i * room, length, room, lender_);
     return pieces;
   }
-  // Arrays of these lengths one after the other.
+  // Consecutive arrays of these lengths.
   template <class T, class Element = T>
   std::vector<Array<Element>> lent_stretches(const std::string& name,
                                              const std::vector<std::uint64_t>& lengths) const {
@@ -123,7 +123,7 @@ void check_summary(const Summary& s) {
           "room is " + std::to_string(s.room));
 }
 
-// The codes of the features that share a byte have to fit into it.
+// The codes of all features of a bundle must fit into one byte.
 void check_bundles(const std::vector<Feature>& features) {
   std::vector<std::size_t> features_of(features.size()), codes(features.size());
   std::int32_t last = -1;
@@ -140,12 +140,12 @@ void check_bundles(const std::vector<Feature>& features) {
             "bin_bundles has a bundle that does not fit a byte");
 }
 
-// Columns that ascend and are there.
+// Column numbers that exist and, if required, ascend.
 std::vector<std::uint32_t> take_columns(const Source& source, const std::string& name,
                                         std::size_t n_features, bool ascend) {
   auto columns = source.copied<std::uint32_t>(name);
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    require(columns[i] < n_features, name + " has a column that is not there");
+    require(columns[i] < n_features, name + " has a column that does not exist");
     require(!ascend || i == 0 || columns[i] > columns[i - 1], name + " does not ascend");
   }
   return columns;
@@ -197,7 +197,7 @@ BinMap take_bins(const Source& source, std::size_t n_features) {
   return BinMap(n_features, std::move(columns), std::move(features));
 }
 
-// Children come after their parents and have one each, so there is no way round in circles.
+// Every child comes after its only parent, so trees have no cycles.
 void check_tree(const ModelState& model, Tree& tree, const std::string& where) {
   const std::size_t n = tree.nodes.size();
   require(n % 2 == 1 && (n + 1) / 2 <= static_cast<std::size_t>(model.params.max_leaf_nodes),
@@ -212,12 +212,12 @@ void check_tree(const ModelState& model, Tree& tree, const std::string& where) {
             here + " has a value out of range");
     require(!std::isnan(node.gain), here + " has no gain");
     require(node.split.feature < model.bins->n_features(),
-            here + " asks for a feature that is not there");
+            here + " asks for a feature that does not exist");
     const Feature& feature = (*model.bins)[node.split.feature];
     require(std::uint32_t{node.split.low} + node.split.span < feature.n_codes(),
             here + " has a split beyond the codes of its feature");
     require(feature.categorical() ? node.split.span == 0 : node.split.low <= 1,
-            here + " has a split that is none of its feature's");
+            here + " has a split that its feature does not have");
     if (node.is_leaf()) {
       require(node.right == no_node, here + " has one child");
       require(node.leaf >= 0 && static_cast<std::size_t>(node.leaf) < used.size() &&
@@ -345,7 +345,7 @@ void take_histograms(ModelState& model, const Source& source) {
     model.nodes[t].bounds.resize(n);
     first += n;
   }
-  require(k == nodes.size(), "kept_nodes has a node that is not there");
+  require(k == nodes.size(), "kept_nodes has a node that does not exist");
 }
 
 void take_trees_of_rows(ModelState& model, const Source& source, const Summary& summary) {

@@ -18,7 +18,7 @@ constexpr double largest_target = Loss::widest_target / Loss::target_grid;
 
 using Fault = std::optional<std::string>;
 
-// Blocks of rows, so that threads share them; the first fault by place is told.
+// Searches blocks in parallel; returns the fault of the first block that has one.
 template <class Find>
 Fault first_fault(int n_threads, std::size_t n, std::size_t together, Find&& find) {
   std::vector<Fault> faults((n + together - 1) / together);
@@ -31,7 +31,7 @@ Fault first_fault(int n_threads, std::size_t n, std::size_t together, Find&& fin
   return std::nullopt;
 }
 
-// How many values each byte and each word of a row may have.
+// The number of valid values of each byte and each word of a row.
 struct CellLimits {
   std::vector<std::uint32_t> bytes, words;
 
@@ -39,16 +39,17 @@ struct CellLimits {
     bytes.resize(layout.n_bytes());
     words.resize(layout.n_words());
     for (std::size_t p = 0; p < layout.size(); ++p) {
-      const FeatureLayout& place = layout[p];
-      switch (place.kind) {
+      const FeatureLayout& feature = layout[p];
+      switch (feature.kind) {
         case FeatureLayout::Kind::narrow:
-          bytes[place.position] = place.n_codes;
+          bytes[feature.position] = feature.n_codes;
           break;
         case FeatureLayout::Kind::bundled:
-          bytes[place.position] = std::max(bytes[place.position], place.base + place.n_bundled);
+          bytes[feature.position] =
+              std::max(bytes[feature.position], feature.base + feature.n_bundled);
           break;
         case FeatureLayout::Kind::wide:
-          words[place.position - layout.first_word()] = place.n_codes;
+          words[feature.position - layout.first_word()] = feature.n_codes;
           break;
         case FeatureLayout::Kind::sparse:
         case FeatureLayout::Kind::rare:
@@ -64,7 +65,7 @@ bool has_twins(const Array<RowId>& ids) {
   return std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
 }
 
-// A row's entries: ascending, and cells that are there.
+// Whether the entries of a row ascend and are valid cells.
 bool are_sound(const RowTable& rows, Slot row, std::size_t n_features) {
   const auto ascend = [](std::span<const std::uint32_t> entries) {
     return std::ranges::adjacent_find(entries, std::ranges::greater_equal{}) == entries.end();
@@ -76,7 +77,7 @@ bool are_sound(const RowTable& rows, Slot row, std::size_t n_features) {
           (rare.front() >= RareCell::first && RareCell::column(rare.back()) < n_features));
 }
 
-// No two rows have the same memory for their entries.
+// Whether the entries of different rows do not overlap.
 bool lie_apart(const RowTable& rows) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> stretches;
   for (std::size_t r = 0; r < rows.sparse_begin.size(); ++r) {
@@ -108,13 +109,13 @@ Fault fault_in_rows(const ModelState& model, int n_threads) {
             const std::uint64_t first = rows.sparse_begin[r];
             const std::uint64_t n = std::uint64_t{rows.sparse_count[r]} + rows.rare_count[r];
             if (first > rows.sparse_entries.size() || n > rows.sparse_entries.size() - first)
-              return where + " has cells that are not there";
+              return where + " has cells that do not exist";
             if (!are_sound(rows, row, model.bins->n_features()))
               return where + " has a code that its feature does not have";
           }
           if (model.loss.kind != LossKind::squared &&
               (rows.target[r] < 0 || rows.target[r] >= model.loss.n_classes))
-            return where + " is of a class that is not there";
+            return where + " is of a class that does not exist";
           if (!rows.weight.empty() &&
               (rows.weight[r] < 0 || rows.weight[r] > Loss::largest_weight ||
                !std::isfinite(rows.raw_weight[r]) || rows.raw_weight[r] < 0))
@@ -129,17 +130,17 @@ Fault fault_in_rows(const ModelState& model, int n_threads) {
 
 template <class LeafId>
 Fault fault_in_leaf_ids(const Tree& tree, const LeafId* ids, std::size_t n) {
-  // Ids are in use without gaps, mostly: then the largest of them tells.
+  // Leaf ids mostly have no gaps; then only the largest need be checked.
   LeafId largest = 0;
   for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, ids[i]);
   const bool gaps = std::find(tree.leaves.begin(), tree.leaves.end(), no_node) != tree.leaves.end();
   bool inside = n == 0 || largest < tree.leaves.size();
   for (std::size_t i = 0; inside && gaps && i < n; ++i) inside = tree.leaves[ids[i]] != no_node;
   if (inside) return std::nullopt;
-  return "a row is in a leaf that is not there";
+  return "a row is in a leaf that does not exist";
 }
 
-// Weights that no sum of gradients can overflow with.
+// Whether no sum of gradients with these weights can overflow.
 bool are_bearable(const Loss& loss, const Array<Weight>& weights) {
   std::int64_t sum = 0;
   for (const Weight weight : weights) sum += weight;
@@ -159,16 +160,16 @@ bool in_range(const Totals& sums, std::int64_t n_rows) {
          sums.n >= 0 && sums.n <= n_rows;
 }
 
-// All that is ever added up of a feature's cells.
+// Whether no sum over the cells of a feature is out of range.
 template <class Sums>
 bool in_range(const CodeLayout& layout, const NodeHistogram<Sums>& kept, std::int64_t n_rows) {
   std::size_t at = 0;  // among the cells of sparse features
   for (const std::uint32_t number : layout.by_offset()) {
-    const FeatureLayout& place = layout[number];
-    const bool sparse = place.kind == FeatureLayout::Kind::sparse;
+    const FeatureLayout& feature = layout[number];
+    const bool sparse = feature.kind == FeatureLayout::Kind::sparse;
     Totals sum;
-    for (std::uint32_t c = 0; c < place.n_codes; ++c) {
-      const std::uint32_t cell = place.offset + c;
+    for (std::uint32_t c = 0; c < feature.n_codes; ++c) {
+      const std::uint32_t cell = feature.offset + c;
       const bool there = !sparse || (at < kept.cells.size() && kept.cells[at] == cell);
       if (!there) continue;
       const Totals totals(sparse ? kept.sums[at++] : kept.plain[cell]);
@@ -180,7 +181,7 @@ bool in_range(const CodeLayout& layout, const NodeHistogram<Sums>& kept, std::in
   return true;
 }
 
-// Whether the cells of sparse features ascend, and are some.
+// Whether the cells of sparse features ascend and are valid.
 template <class Sums>
 bool are_cells(const CodeLayout& layout, const NodeHistogram<Sums>& kept) {
   const auto& cells = kept.cells;
@@ -200,7 +201,7 @@ Fault fault_in_nodes(const ModelState& model, std::size_t t) {
         return std::ranges::all_of(kept, [&](const auto& sums) { return are_cells(layout, sums); });
       },
       model.nodes[t].histograms);
-  return fine ? std::nullopt : Fault("a node has sums of cells that are not there");
+  return fine ? std::nullopt : Fault("a node has sums of cells that do not exist");
 }
 
 Fault fault_in_sums(const ModelState& model, std::size_t t) {

@@ -17,8 +17,8 @@ struct SplitRank {
   double other_gain = 0;  // the largest of another feature's candidates; minus infinity without any
   double left_score = 0, right_score = 0;  // G^2 / (H + l2) of either child
   std::int64_t left_rows = 0, right_rows = 0;
-  // Of the other candidates of its feature: the largest gain, and the fewest rows that one sends to the
-  // other child. Minus infinity and 0 if there are none.
+  // Of the other candidates of its feature: the largest gain, and the fewest rows that one sends to
+  // the other child. Minus infinity and 0 if there are none.
   double next_gain = 0;
   std::int64_t next_rows = 0;
 };
@@ -26,8 +26,8 @@ struct SplitRank {
 // Of every split of a tree, from recomputed histograms.
 std::vector<SplitRank> rank_splits(const ModelState& model, std::size_t t);
 
-// Rows as the model holds them, in the order of the given ids. The cells of row i that do not have the
-// code of the value 0 are those from begin[i] to begin[i + 1], columns ascending.
+// Rows as the model holds them, in the order of the given ids. The cells of row i that do not have
+// the code of the value 0 are those from begin[i] to begin[i + 1], columns ascending.
 struct HeldRows {
   std::vector<std::int64_t> begin{0};
   std::vector<std::int32_t> columns;

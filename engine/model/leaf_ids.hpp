@@ -10,8 +10,8 @@
 
 namespace graftboost {
 
-// One leaf id per slot: in one byte while a tree may have at most 256 leaves, in two beyond. The array
-// that is not in use is empty.
+// One leaf id per slot: in one byte while a tree may have at most 256 leaves, in two beyond. The
+// array that is not in use is empty.
 struct LeafIds {
   Array<std::uint8_t> narrow;
   Array<std::uint16_t> wide;
@@ -40,8 +40,8 @@ struct LeafIds {
 std::size_t select_rows(const LeafIds& ids, std::size_t n, const std::vector<std::int32_t>& leaves,
                         Slot* found);
 
-// Rows sorted by leaf, with the leaves in a given order, so that the rows of every node lie together
-// if that order is from left to right.
+// Rows sorted by leaf, with the leaves in a given order, so that the rows of every node lie
+// together if that order is from left to right.
 struct RowsByLeaf {
   WipedVector<Slot> slots;         // readable for `slots_read_ahead` elements past the last row
   std::vector<std::size_t> begin;  // of the rows of the i-th leaf; the last element is the end

@@ -26,7 +26,8 @@ constexpr double approximate_range = 700;
   constexpr double ln2_high = 0x1.62e42fefa3800p-1, ln2_low = 0x1.ef35793c76730p-45;
   const double power = round_to_even(x * log2_e);
   const double r = (x - power * ln2_high) - power * ln2_low;  // |r| <= ln2 / 2
-  // Taylor's sum to r^12, whose next term is below 2^-52; even and odd powers apart, to halve the wait.
+  // The Taylor series to r^12, whose next term is below 2^-52. Even and odd powers are added up
+  // separately, so that the two sums are computed at the same time.
   const double s = r * r;
   const double even =
       1 + s * (1. / 2 +
@@ -40,10 +41,10 @@ constexpr double approximate_range = 700;
   return (even + r * odd) * std::bit_cast<double>((exponent + 1023) << 52);
 }
 
-// Rounding to the gradient grid hides the error of approximate_exp unless the exact value lies close
-// to where it tips over, half a unit from the integer. How far from its integer each row's value lies
-// is its doubt; with doubt above this the row is worked out by definition. One in ten thousand is,
-// though the error is a thousand times smaller than the margin: it need not be known better.
+// Rounding to the gradient grid hides the error of approximate_exp unless the exact value is close
+// to half a unit from an integer. The distance of a row's value from the nearest integer is its
+// doubt. Rows with more doubt than this, about one in ten thousand, are computed by definition. The
+// margin is a thousand times the error, so the error need not be known precisely.
 constexpr double largest_doubt = 0.5 - 0x1p-15;
 
 constexpr std::size_t stretch = RecordScratch::stretch;
@@ -94,7 +95,7 @@ double power_of_two_above(double x) {
   return std::ldexp(1.0, mantissa == 0.5 ? exponent - 1 : exponent);
 }
 
-// Middle and extent, not mean and deviation: those would depend on the order of rows.
+// Uses the middle and the extent: a mean and a deviation would depend on the order of rows.
 bool Loss::set_scale(double least_target, double most_target) {
   const double middle = least_target / 2 + most_target / 2;
   double extent = most_target / 2 - least_target / 2;
@@ -108,7 +109,7 @@ bool Loss::set_scale(double least_target, double most_target) {
 
 namespace {
 
-// Short, whatever the number: std::to_string writes 1e300 in 301 digits.
+// At most six significant digits; std::to_string writes 1e300 with 301 digits.
 std::string in_words(double x) {
   std::array<char, 32> text;
   std::snprintf(text.data(), text.size(), "%.6g", x);
@@ -134,7 +135,7 @@ std::int32_t Loss::target_on_grid(double y) const {
   return static_cast<std::int32_t>(std::nearbyint(scaled / target_grid));
 }
 
-// Like the sums, everything here is a sum of integers: the order of rows has no say in it.
+// Everything here is a sum of integers, so it does not depend on the order of rows.
 void Loss::set_weight_scale(std::span<const std::span<const double>> weights) {
   constexpr int precision = 40;            // bits of a weight below the largest
   constexpr double largest_mean = 0x1p30;  // weights above are scaled down
@@ -159,12 +160,12 @@ void Loss::set_weight_scale(std::span<const std::span<const double>> weights) {
   weight_scale = 1;
   if (mean < 1) weight_scale = power_of_two_below(mean);
   if (mean > largest_mean) weight_scale = power_of_two_below(mean / largest_mean);
-  // As fine a unit as the sums have room for.
+  // The finest unit for which the sums do not overflow.
   const int room = std::bit_width(static_cast<std::uint64_t>(most_weight() / 2)) - 1;
   const int bits = std::clamp(room + precision - bit_width(sum - 1), 0, most_bits);
   weight_unit = std::ldexp(top / weight_scale, -bits);
 
-  // Weights of one and more say how often a row counts, smaller ones only how much beside others.
+  // Weights of at least one mean how often a row counts; smaller ones are only relative.
   std::int64_t units = 0;
   each([&](double weight) { units += weight_on_grid(weight); });
   const double mean_unit = static_cast<double>(units) / static_cast<double>(n) * weight_unit;
@@ -190,7 +191,7 @@ std::vector<double> Loss::base_scores(const TargetSums& sums) const {
     const double mean = static_cast<double>(sums.sum) / static_cast<double>(sums.weight);
     return {on_leaf_grid(mean * target_grid)};
   }
-  // Half a unit where a class has no rows: its probability is small, not nothing.
+  // A class without rows counts half a unit, so that its probability is small but not zero.
   const auto share = [&](int k) {
     return std::max(static_cast<double>(sums.classes[static_cast<std::size_t>(k)]), 0.5);
   };
@@ -223,8 +224,8 @@ void Loss::record_row(std::int32_t target, std::span<const double> scores,
   }
 }
 
-// In stretches of rows, class by class, so that everything is a loop over neighbours. Softmax takes
-// its largest score as 0; logistic is the softmax of 0 and -score, with e^0 = 1 left as it is.
+// Works on stretches of rows, class by class, so that every loop vectorises. Softmax subtracts the
+// largest score; logistic is the softmax of 0 and -score, where e^0 = 1 is not computed.
 void Loss::record(std::span<const std::int32_t> targets, const std::vector<const double*>& scores,
                   const std::vector<Gradient*>& gradients, std::size_t begin, std::size_t end,
                   RecordScratch& scratch) const {

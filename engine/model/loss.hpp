@@ -1,4 +1,4 @@
-// The losses: what a row records in a tree, what a leaf says, where boosting starts.
+// The losses: gradients that rows record, values of leaves, base scores.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ namespace graftboost {
 
 enum class LossKind : std::uint8_t { logistic, softmax, squared };
 
-// The (weighted) targets of the rows held, from which the base scores follow. Integers, like all sums.
+// The (weighted) targets of the rows held, from which the base scores follow. Integers, like all
+// sums.
 struct TargetSums {
   std::vector<std::int64_t> classes;  // weight per class; empty for squared error
   __int128 sum = 0;                   // squared error: of weight * target
@@ -39,14 +40,14 @@ struct TargetSums {
   friend bool operator==(const TargetSums&, const TargetSums&) = default;
 };
 
-// Sums may be added to each other, and to what a row contributes, without overflow.
+// Sums up to this size can be added to each other, and to the gradient of a row, without overflow.
 inline constexpr std::int64_t largest_sum = std::int64_t{1} << 61;
 
 // The largest power of two that is not above x > 0, and the smallest that is not below.
 double power_of_two_below(double x);
 double power_of_two_above(double x);
 
-// What recording gradients needs besides its arguments, for so many trees an iteration.
+// Memory for recording gradients, for so many trees per iteration.
 struct RecordScratch {
   static constexpr std::size_t stretch = 64;  // rows together
   using Stretch = std::array<double, stretch>;
@@ -67,8 +68,9 @@ struct Loss {
   int n_classes = 1;  // 1 for squared error, 2 for logistic
   double centre = 0;  // squared error: target = centre + scale * (number on the grid)
   double scale = 1;   //   a power of two
-  // Weight = weight_scale * weight_unit * (integer weight), the first two powers of two. All that is
-  // computed from weights is in units of weight_scale, so that it neither overflows nor vanishes.
+  // Weight = weight_scale * weight_unit * (integer weight), the first two powers of two. All that
+  // is computed from weights is in units of weight_scale, so that it neither overflows nor
+  // vanishes.
   bool weighted = false;
   double weight_scale = 1;
   double weight_unit = 1;
@@ -113,8 +115,8 @@ struct Loss {
     return std::int64_t{1} << (kind == LossKind::squared ? squared_gradient_bits
                                                          : probability_bits);
   }
-  // Integer weights of all rows may add up to this: no sum then exceeds largest_sum. At fit they are
-  // given half of it.
+  // Integer weights of all rows may add up to this: no sum then exceeds largest_sum. At fit they
+  // are given half of it.
   std::int64_t most_weight() const {
     const int shift = kind == LossKind::squared ? weighted_gradient_shift : 0;
     return (largest_sum / largest_gradient()) << shift;
@@ -137,16 +139,16 @@ struct Loss {
     return kind == LossKind::softmax ? (n_classes - 1.0) / n_classes : 1.0;
   }
   // A Newton step is longest where it is least sure: rows of a rare class that were given no chance
-  // have a large gradient and next to no hessian. LogitBoost has always capped it; without the cap a
-  // few such leaves undo hundreds of trees.
+  // have a large gradient and next to no hessian. LogitBoost has always capped it; without the cap
+  // a few such leaves undo hundreds of trees.
   double largest_step() const {
     return kind == LossKind::squared ? std::numeric_limits<double>::infinity() : 4;
   }
   // `l2` is in units of weight_scale, as sums are.
   double leaf_value(const Totals& sums, double learning_rate, double l2) const;
 
-  // What is stored of a row's target and weight. Throws std::invalid_argument for one that the grid,
-  // set once at fit, cannot hold.
+  // What is stored of a row's target and weight. Throws std::invalid_argument for one that the
+  // grid, set once at fit, cannot hold.
   std::int32_t target_on_grid(double y) const;
   Weight weight_on_grid(double weight) const;
 

@@ -39,8 +39,8 @@ struct FitParams {
 };
 
 // Owns a ModelState; every operation goes through it. What it guarantees:
-//   - Any number of threads may use it at once. Changes exclude each other and all that reads the state;
-//     predictions go on with a snapshot of the trees as of the last change.
+//   - Any number of threads may use it at once. Changes exclude each other and all reading of the
+//     state; predictions use a snapshot of the trees as of the last change.
 //   - A change that throws has changed nothing.
 //   - State that came from a file is verified before it is first used.
 //   - A process can fork at any time: the fork waits until no thread is at work on a model.
@@ -68,8 +68,8 @@ class Model {
 
   // --- predictions -------------------------------------------------------------------------------
 
-  // Scores of iterations [first, last), one column per tree of an iteration, in the target's own units.
-  // Those of iteration 0 include the base score; last < 0 means all.
+  // Scores of iterations [first, last), one column per tree of an iteration, in the target's own
+  // units. Those of iteration 0 include the base score; last < 0 means all.
   template <class Table>
   Columns<double> scores(const Table& x, int first, int last, int n_threads) const;
   template <class Table>
@@ -79,8 +79,8 @@ class Model {
 
   const BinMap& bins() const { return *bins_; }
   bool updatable() const { return updatable_; }
-  // Calls `use` with the state while nothing changes it. Of a model from a file, only what predictions
-  // need may be read; read_verified() allows everything.
+  // Calls `use` with the state while nothing changes it. Of a model from a file, only what
+  // predictions need may be read; read_verified() allows everything.
   template <class Use>
   auto read(Use&& use) const {
     const Exclusive lock(*this);
@@ -97,8 +97,8 @@ class Model {
   // Throws std::runtime_error unless every stored sum is that of the rows.
   void check_state(int n_threads) const;
 
-  // Verifies rows and state before they are first used. `verify_file` is called first, if there is one,
-  // and may throw; then all recorded gradients are verified as well.
+  // Verifies rows and state before they are first used. `verify_file` is called first, if there is
+  // one, and may throw; then all recorded gradients are verified as well.
   void require_verification(std::function<void()> verify_file);
 
  private:

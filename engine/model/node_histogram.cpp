@@ -15,8 +15,8 @@ NodeHistogram<Sums>::NodeHistogram(const CodeLayout& layout, Histogram<Sums>& hi
   }
   for (const std::uint32_t cell : layout.implied_cells()) plain[cell] = none;
   if (histogram.empty()) return;
-  // Written without a branch, because nothing predicts which cells are in use: into memory for all of
-  // them first.
+  // Written without a branch, because nothing predicts which cells are in use: into memory for all
+  // of them first.
   const std::size_t first = layout.plain_size(), n_all = histogram.size() - first;
   const Sums* from = histogram.data() + first;
   thread_local Array<std::uint32_t> found;

@@ -19,9 +19,9 @@ namespace graftboost {
 template <class Sums>
 using Histogram = Array<Sums>;
 
-// Owns a histogram without the cells that follow from others: implied cells are 0. Of sparse features
-// it holds only the cells that a row of the node falls into, so its size depends on the node's rows and
-// not on all rows.
+// Owns a histogram without the cells that follow from others: implied cells are 0. Of sparse
+// features it holds only the cells that a row of the node falls into, so its size depends on the
+// node's rows and not on all rows.
 template <class Sums>
 class NodeHistogram {
  public:
@@ -33,7 +33,8 @@ class NodeHistogram {
 
   NodeHistogram() = default;
   // From a histogram whose common cells are not filled in. Takes over its memory if possible. If
-  // `sparse_cells` is given, the histogram holds only these cells of the layout behind the plain ones.
+  // `sparse_cells` is given, the histogram holds only these cells of the layout behind the plain
+  // ones.
   NodeHistogram(const CodeLayout& layout, Histogram<Sums>& histogram,
                 const std::uint32_t* sparse_cells = nullptr);
 
@@ -41,8 +42,8 @@ class NodeHistogram {
     return plain.size() * sizeof(Sums) + cells.size() * (sizeof(Sums) + sizeof(std::uint32_t));
   }
 
-  // A row enters or leaves the node. `row` lists the cells it falls into; those of sparse features are
-  // in ascending order.
+  // A row enters or leaves the node. `row` lists the cells it falls into; those of sparse features
+  // are in ascending order.
   void book(std::span<const std::uint32_t> row, const Sums& by, bool enters);
 
   // Rows of the node changed their recorded gradients: replaces the sums `before` of these rows by
@@ -83,8 +84,9 @@ class NodeHistogram {
 template <class Sums>
 using TreeHistograms = std::vector<NodeHistogram<Sums>>;
 
-// The histograms of a tree, of either kind. Copied by way of a vector: if memory runs out in the copy
-// constructor of libstdc++ 12's std::variant, it destroys an element that was never constructed.
+// The histograms of a tree, of either kind. Copied by way of a vector: if memory runs out in the
+// copy constructor of libstdc++ 12's std::variant, it destroys an element that was never
+// constructed.
 struct AnyTreeHistograms : std::variant<TreeHistograms<PackedSums>, TreeHistograms<WideSums>> {
   using variant::variant;
   using variant::operator=;

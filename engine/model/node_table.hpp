@@ -12,16 +12,17 @@ namespace graftboost {
 
 // The nodes of one tree, with the state that updates need.
 //
-// Of two siblings only the one that was smaller when they were grown has its histogram cached, as has
-// the root: the other's is the parent's less its sibling's, so a walk from the root obtains every
-// histogram with one subtraction per level. Siblings that were both too small to be split have none,
-// because counting so few rows again is cheap; nor have nodes beyond the memory budget.
+// Of two siblings only the one that was smaller when they were grown has its histogram cached, as
+// has the root: the other's is the parent's less its sibling's, so a walk from the root obtains
+// every histogram with one subtraction per level. Siblings that were both too small to be split
+// have none, because counting so few rows again is cheap; nor have nodes beyond the memory budget.
 struct TreeNodes {
   Tree tree;
   AnyTreeHistograms histograms;    // per node
   std::vector<GainBounds> bounds;  // per node
-  // A lower bound on the gap between the keys of splits that could be undone and of leaves that could
-  // be split (see growth_order.hpp). While it is positive the growth order cannot have changed.
+  // A lower bound on the gap between the keys of splits that could be undone and of leaves that
+  // could be split (see growth_order.hpp). While it is positive the growth order cannot have
+  // changed.
   double order_slack = 0;
   // False after a refresh: the histograms and the gains of all nodes have to be recomputed.
   bool counted = true;
@@ -38,9 +39,9 @@ struct TreeNodes {
   }
 };
 
-// Owns the trees: tree = iteration * trees_per_iteration + class. What always holds: every sum and every
-// cached histogram is the integer sum of what the rows of the node recorded, and the value of a node is
-// a function of its sums.
+// Owns the trees: tree = iteration * trees_per_iteration + class. What always holds: every sum and
+// every cached histogram is the integer sum of what the rows of the node recorded, and the value of
+// a node is a function of its sums.
 class NodeTable {
  public:
   std::size_t size() const { return trees_.size(); }

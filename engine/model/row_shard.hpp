@@ -27,7 +27,8 @@ struct TreeRows {
   Array<Gradient> recorded;  // 0 where the row is outside the tree's subsample
 };
 
-// Rows of a node: those in the tree's subsample, which count, and the others, which are only routed.
+// Rows of a node: those in the tree's subsample, which count, and the others, which are only
+// routed.
 struct ReachingRows {
   std::span<const Slot> inside, outside;
 };
@@ -39,9 +40,10 @@ struct MovedRow {
   Totals totals;           // what it recorded
 };
 
-// Owns some of a model's rows together with their recorded state. It knows leaf ids, but neither gains
-// nor the sums of nodes. The operations of an update are all or nothing: between begin_update() and
-// commit() everything that changes is saved, and undo() restores it without allocating.
+// Owns some of a model's rows together with their recorded state. It knows leaf ids, but neither
+// gains nor the sums of nodes. The operations of an update are all or nothing: between
+// begin_update() and commit() everything that changes is saved, and undo() restores it without
+// allocating.
 class RowShard {
  public:
   RowShard() = default;
@@ -85,12 +87,12 @@ class RowShard {
   void lay_out_columns(CodeLayout layout, std::span<const std::uint32_t> columns,
                        std::span<const RowTable::NewCell> cells);
 
-  // The rows in these leaves, removed ones left out. Valid until `slots` changes; slots can be read for
-  // `slots_read_ahead` elements past `inside`.
+  // The rows in these leaves, removed ones left out. Valid until `slots` changes; slots can be read
+  // for `slots_read_ahead` elements past `inside`.
   ReachingRows rows_in(std::size_t t, const std::vector<std::int32_t>& leaves,
                        const TrainingParams& params, Array<Slot>& slots) const;
-  // Routes the rows below `top` again, whose split was `before`. Writes their new leaf ids, and returns
-  // the rows of the subsample that moved.
+  // Routes the rows below `top` again, whose split was `before`. Writes their new leaf ids, and
+  // returns the rows of the subsample that moved.
   WipedVector<MovedRow> shift(std::size_t t, const Tree& tree, NodeIndex top, const Split& before,
                               const TrainingParams& params, LossKind kind);
   // Moves all rows of one leaf to another.
@@ -108,8 +110,8 @@ class RowShard {
   std::unique_ptr<RowUndo> undo_;  // while an update is under way
 };
 
-// Owns all rows of a model, in one shard or more: rows are dealt out by a hash of their id. All shards
-// have the same layout. A model does not depend on how many shards there are.
+// Owns all rows of a model, in one shard or more: rows are dealt out by a hash of their id. All
+// shards have the same layout. A model does not depend on how many shards there are.
 class Shards {
  public:
   explicit Shards(std::size_t n_shards = 1) : shards_(n_shards) {}

@@ -9,9 +9,9 @@
 
 namespace graftboost {
 
-// Sorts the rows of every shard by leaf, so that those of each node lie together. For counting many nodes
-// of one tree. Rows outside the tree's subsample and rows that an update is adding are left out; rows
-// that it is removing are not.
+// Sorts the rows of every shard by leaf, so that those of each node lie together. For counting many
+// nodes of one tree. Rows outside the tree's subsample and rows that an update is adding are left
+// out; rows that it is removing are not.
 class RowsByNode {
  public:
   RowsByNode(const ModelState& model, std::size_t t);

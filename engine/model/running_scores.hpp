@@ -19,10 +19,10 @@ inline void add_leaf_values(const LeafIds& leaf_ids, const std::vector<double>& 
   });
 }
 
-// Scores are not stored: the score of a row is the sum of its leaves' values. For few rows it is gathered
-// tree by tree. Once that has cost as much as carrying the scores of all rows forward would have, they
-// are carried, and gathering starts from there. No pattern of regrowing therefore costs more than twice
-// the cheaper way.
+// Scores are not stored: the score of a row is the sum of its leaves' values. For few rows it is
+// gathered tree by tree. Once that has cost as much as carrying the scores of all rows forward
+// would have, they are carried, and gathering starts from there. No pattern of regrowing therefore
+// costs more than twice the cheaper way.
 class RunningScores {
  public:
   RunningScores(const ModelState& model, int n_threads);

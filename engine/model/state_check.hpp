@@ -8,7 +8,8 @@
 
 namespace graftboost {
 
-// Recomputes everything from the rows and compares exactly. Returns the first difference, or nothing.
+// Recomputes everything from the rows and compares exactly. Returns the first difference, or
+// nothing.
 std::optional<std::string> find_difference(const ModelState& model, int n_threads);
 
 }  // namespace graftboost

@@ -9,8 +9,9 @@
 
 namespace graftboost {
 
-// `split` and `gain` of a split node are those of its split. A leaf has those of its best candidate,
-// which tell when best-first growth would have split it (never, if the gain is below least_gain).
+// `split` and `gain` of a split node are those of its split. A leaf has those of its best
+// candidate, which tell when best-first growth would have split it (never, if the gain is below
+// least_gain).
 struct Node {
   NodeIndex left = no_node, right = no_node, parent = no_node;
   std::int32_t leaf = -1;  // leaf id, or -1
@@ -23,8 +24,9 @@ struct Node {
 };
 
 // A parent precedes its children; the root is node 0. In a tree as grown, split s (counted from 0)
-// made nodes 2s + 1 and 2s + 2; the left child kept the leaf id of the parent and the right child got
-// a new one. Grafting renumbers nodes, but leaf ids stay with their rows, so some may be unused.
+// made nodes 2s + 1 and 2s + 2; the left child kept the leaf id of the parent and the right child
+// got a new one. Grafting renumbers nodes, but leaf ids stay with their rows, so some may be
+// unused.
 struct Tree {
   std::vector<Node> nodes;
   std::vector<NodeIndex> leaves;  // by leaf id; no_node where an id is unused

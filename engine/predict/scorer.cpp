@@ -48,7 +48,7 @@ inline void leftmost(const Bytes* reachable, std::size_t n_planes, std::uint32_t
 
 }  // namespace
 
-// One block of rows on one thread: codes by column, and the leaf of each row in the tree at hand.
+// A block of rows: their codes by column, and their leaves in the present tree.
 struct Scorer::Block {
   std::vector<std::array<std::uint8_t, block_rows>> narrow;
   std::vector<std::array<std::uint16_t, block_rows>> wide;

@@ -14,8 +14,8 @@ namespace graftboost {
 // The trees of a model, compiled for scoring many rows at once. Immutable.
 //
 // A tree of up to 64 leaves is scored without following paths. Number its leaves from left to right
-// and give every row a set of leaves that it may still reach, all at first. A row that goes right at
-// a node cannot reach the leaves under the node's left child; after all nodes, in any order, the
+// and give every row a set of leaves that it may still reach, all at first. A row that goes right
+// at a node cannot reach the leaves under the node's left child; after all nodes, in any order, the
 // leftmost leaf that remains is the row's:
 //
 //             a                  row goes  right at a, left at b, right at c

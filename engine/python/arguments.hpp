@@ -1,8 +1,8 @@
 // Arguments and results as Python passes them.
 //
-// If the engine runs out of memory, it raises. A nanobind caster that allocates cannot, because casters
-// are noexcept. So no argument of a bound function is a std::vector, a std::map, a std::shared_ptr or a
-// long std::string.
+// If the engine runs out of memory, it raises. A nanobind caster that allocates cannot, because
+// casters are noexcept. So no argument of a bound function is a std::vector, a std::map, a
+// std::shared_ptr or a long std::string.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -32,8 +32,8 @@ using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device:
 using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using DenseArray = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
 
-// A table of which only the cells that are not 0 need be present, row by row (scipy's CSR). Keeps the
-// caller's arrays alive.
+// A table of which only the cells that are not 0 need be present, row by row (scipy's CSR). Keeps
+// the caller's arrays alive.
 class SparseArrays {
  public:
   using Begin = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -95,8 +95,8 @@ std::span<const T> view(
   return a ? std::span<const T>(a->data(), a->size()) : std::span<const T>();
 }
 
-// Gives numpy the memory of a vector, which is wiped when numpy frees it: ids and gradients are personal
-// data, too.
+// Gives numpy the memory of a vector, which is wiped when numpy frees it: ids and gradients are
+// personal data, too.
 template <class T, std::size_t N>
 nb::ndarray<nb::numpy, T, nb::ndim<N>> to_numpy(std::vector<T> values,
                                                 const std::array<std::size_t, N>& shape) {

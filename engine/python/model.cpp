@@ -12,7 +12,8 @@
 namespace graftboost::python {
 namespace {
 
-// Reads something of a model while nothing changes it. Python goes on while an update is waited for.
+// Reads something of a model while nothing changes it. Python goes on while an update is waited
+// for.
 template <class Use>
 auto read(const gb::Model& model, Use&& use) {
   nb::gil_scoped_release release;

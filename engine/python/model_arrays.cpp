@@ -71,8 +71,9 @@ gb::Summary read_summary(const nb::dict& d) {
   return s;
 }
 
-// Keeps a Python object alive until the engine does not need it any more. The last owner must not wait
-// for the interpreter's lock (see core/forking.hpp), so the interpreter is asked to release the object.
+// Keeps a Python object alive until the engine does not need it any more. The last owner must not
+// wait for the interpreter's lock (see core/forking.hpp), so the interpreter is asked to release
+// the object.
 std::shared_ptr<const void> keep(nb::object object) {
   const auto let_go = [](const void* p) {
     const auto release = [](void* kept) {

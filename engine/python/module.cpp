@@ -11,8 +11,8 @@ NB_MODULE(_engine, m) {
   gb::python::bind_update_counts(m);
   gb::python::bind_model(m);
 
-  // nanobind finds instances, and what they keep alive, in tables that only grow, and ends the process if
-  // there is no memory for that. This makes room for so many in advance.
+  // nanobind finds instances, and what they keep alive, in tables that only grow, and ends the
+  // process if there is no memory for that. This makes room for so many in advance.
   std::vector<gb::UpdateCounts> many(1000);
   nb::list instances;
   for (gb::UpdateCounts& counts : many)

@@ -14,8 +14,8 @@ namespace graftboost {
 
 // A numbering of histogram cells that all shards share.
 //
-// Most codes of most sparse features occur in no row. While all trees are trained, histograms therefore
-// hold only the cells that some row falls into, renumbered in the same order:
+// Most codes of most sparse features occur in no row. While all trees are trained, histograms
+// therefore hold only the cells that some row falls into, renumbered in the same order:
 //
 //     layout     plain cells | . . x | . . x x | . . . | . . . x |
 //     active     plain cells | x | x x | x |
@@ -67,9 +67,9 @@ class ActiveCells {
 
 // The rows of one shard by active cell, and the active cells of each row.
 //
-// To send the rows of a node left or right by a sparse feature, one pass over the feature's few entries
-// is faster than a search in the many entries of each row. The same holds for counting the root, which
-// all rows reach. Valid while the rows do not change.
+// To send the rows of a node left or right by a sparse feature, one pass over the feature's few
+// entries is faster than a search in the many entries of each row. The same holds for counting the
+// root, which all rows reach. Valid while the rows do not change.
 class ActiveEntries {
  public:
   ActiveEntries(const RowTable& rows, const ActiveCells& cells);

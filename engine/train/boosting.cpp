@@ -48,8 +48,8 @@ class Booster {
   void iterate() {
     const std::size_t first = model_.nodes.size();
     record_gradients(first);
-    // The trees of an iteration do not depend on each other: as many as there are threads grow side by
-    // side. The remaining ones grow one after the other, with all threads in the tree.
+    // The trees of an iteration do not depend on each other: as many as there are threads grow side
+    // by side. The remaining ones grow one after the other, with all threads in the tree.
     model_.nodes.resize(first + k_trees_);
     const std::size_t side_by_side = k_trees_ - k_trees_ % static_cast<std::size_t>(n_threads_);
     parallel(n_threads_, side_by_side, [&](std::size_t k) { grow(first, k, 1); });
@@ -170,8 +170,8 @@ class Booster {
     return outside;
   }
 
-  // Writes the leaf of every row first and adds the leaves' values to the scores in a second pass: leaf
-  // ids are written in random order but fit in cache, which scores would not.
+  // Writes the leaf of every row first and adds the leaves' values to the scores in a second pass:
+  // leaf ids are written in random order but fit in cache, which scores would not.
   void place_rows(std::size_t t, std::size_t s, const GrowingRows<Sums>& rows,
                   const std::vector<Slot>& outside, double* scores, int n_threads) {
     const Tree& tree = model_.nodes[t].tree;
@@ -205,8 +205,8 @@ class Booster {
   std::vector<WorkplacePtr> for_one_thread_, for_all_threads_;
 };
 
-// The mean loss of the validation rows. Each row's loss is rounded to a grid so that the sum is one of
-// integers and does not depend on the order of rows.
+// The mean loss of the validation rows. Each row's loss is rounded to a grid so that the sum is one
+// of integers and does not depend on the order of rows.
 double validation_loss(const ModelState& model, const Validation& validation) {
   constexpr double grid = 0x1p-30;
   __int128 sum = 0;

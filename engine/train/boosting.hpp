@@ -9,15 +9,15 @@
 
 namespace graftboost {
 
-// When to stop before n_estimators: after `patience` iterations in which the validation loss did not
-// fall by more than `tolerance` below its best. 0 means never. The best iteration is kept.
+// When to stop before n_estimators: after `patience` iterations in which the validation loss did
+// not fall by more than `tolerance` below its best. 0 means never. The best iteration is kept.
 struct Stopping {
   int patience = 0;
   double tolerance = 0;
 };
 
-// Called after every iteration with the number of iterations done and the validation loss (NaN without
-// validation rows). True ends training there. If it throws, nothing of the fit remains.
+// Called after every iteration with the number of iterations done and the validation loss (NaN
+// without validation rows). True ends training there. If it throws, nothing of the fit remains.
 using OnIteration = std::function<bool(int, double)>;
 
 // Encoded validation rows and their scores so far.

@@ -12,8 +12,9 @@ namespace graftboost {
 
 inline constexpr std::size_t candidates_together = 128;
 
-// The integer sums on the left of consecutive candidates. Row counts only grow from one candidate to the
-// next, so those with enough rows in both children are the ones from too_few to before up_to.
+// The integer sums on the left of consecutive candidates. Row counts only grow from one candidate
+// to the next, so those with enough rows in both children are the ones from too_few to before
+// up_to.
 struct LeftSums {
   std::array<std::int64_t, candidates_together> g, h;
   // Pairs of which the second has the row count, in the bits of row_bits.
@@ -33,8 +34,8 @@ struct LeftSums {
               WideSums& running);
 };
 
-// The scores of n candidates with these sums on the left; no_gain where a child has too little hessian.
-// The first is faster, for sums below most_shiftable.
+// The scores of n candidates with these sums on the left; no_gain where a child has too little
+// hessian. The first is faster, for sums below most_shiftable.
 void score_shiftable(const std::int64_t* left_g, const std::int64_t* left_h, std::size_t n,
                      const NodeScale& scale, double* scores);
 void score_any(const std::int64_t* left_g, const std::int64_t* left_h, std::size_t n,

@@ -44,8 +44,8 @@ struct NodeScale {
   double gain(double score) const { return score - g * g / (h + l2); }
 };
 
-// The gain of a split with these sums on its left; no_gain if a child has too few rows or too little
-// hessian.
+// The gain of a split with these sums on its left; no_gain if a child has too few rows or too
+// little hessian.
 inline double gain_of(const GainParams& params, const Totals& node, const Totals& left) {
   if (left.n < params.min_samples_leaf || node.n - left.n < params.min_samples_leaf) return no_gain;
   const NodeScale scale(params, node);

@@ -111,8 +111,8 @@ void GrowingRows<Sums>::add_rows(std::size_t shard, NodeIndex node, Histogram<Su
   }
 }
 
-// All rows reach the root, so sparse cells can be added up one after the other from the rows that are
-// listed for them: this only reads what each row adds, and rows take fewer bytes than cells.
+// All rows reach the root, so sparse cells can be added up one after the other from the rows that
+// are listed for them: this only reads what each row adds, and rows take fewer bytes than cells.
 template <class Sums>
 void GrowingRows<Sums>::add_root(std::size_t shard, Histogram<Sums>& histogram, bool clear) {
   const ActiveCells& active = cells_.active();

@@ -33,9 +33,9 @@ class GrowingCells {
 };
 
 // Answers the two requests of growing: the histogram of a node, and the routing of its rows to the
-// children of a split. These are the only places where rows become sums. Sums are integers, so neither
-// the shards nor the threads that count a share of the rows make a difference. Used for one tree after
-// the other, by one thread at a time.
+// children of a split. These are the only places where rows become sums. Sums are integers, so
+// neither the shards nor the threads that count a share of the rows make a difference. Used for one
+// tree after the other, by one thread at a time.
 template <class Sums>
 class GrowingRows {
  public:
@@ -45,8 +45,8 @@ class GrowingRows {
   void begin(std::size_t t, LossKind kind);
   Slot* start(std::size_t shard, std::size_t n_rows) { return parts_[shard].start(n_rows); }
 
-  // Counts the root, or another node, into a histogram of all active cells. `meanwhile` is work for a
-  // thread that has no rows to count.
+  // Counts the root, or another node, into a histogram of all active cells. `meanwhile` is work for
+  // a thread that has no rows to count.
   void count_root(Histogram<Sums>& histogram);
   void count(NodeIndex node, Histogram<Sums>& histogram,
              const std::function<void()>& meanwhile = {});

@@ -9,8 +9,8 @@
 namespace graftboost {
 namespace {
 
-// RowTable counted together: a feature's offset is looked up once for all of them, and while one row's
-// cell waits for memory the others' go on.
+// RowTable counted together: a feature's offset is looked up once for all of them, and while one
+// row's cell waits for memory the others' go on.
 constexpr std::size_t rows_together = 4;
 
 template <class Sums, bool weighted, bool squared>

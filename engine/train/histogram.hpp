@@ -28,10 +28,10 @@ struct RecordedGradients {
   }
 };
 
-// Adds rows to a histogram: their plain cells, and the entries given for them. Of bundled and sparse
-// features only the cells that differ from the common code are counted; complete() fills in the rest.
-// Other implied cells are undefined. `slots` must be readable, with valid slots, for `slots_read_ahead`
-// elements past its end.
+// Adds rows to a histogram: their plain cells, and the entries given for them. Of bundled and
+// sparse features only the cells that differ from the common code are counted; complete() fills in
+// the rest. Other implied cells are undefined. `slots` must be readable, with valid slots, for
+// `slots_read_ahead` elements past its end.
 template <class Sums>
 void accumulate(const RowTable& rows, const RecordedGradients& recorded,
                 std::span<const Slot> slots, Sums* histogram, const SparseEntries& entries);
@@ -43,8 +43,8 @@ void accumulate(const RowTable& rows, const RecordedGradients& recorded,
 
 Totals total_of(const RecordedGradients& recorded, std::span<const Slot> slots, int n_threads);
 
-// Fills in the cell of the common code of a bundled or sparse feature, whose cells these are: the total
-// of the node less all other cells.
+// Fills in the cell of the common code of a bundled or sparse feature, whose cells these are: the
+// total of the node less all other cells.
 template <class Sums>
 void complete(const FeatureLayout& feature, const Totals& node, Sums* cells) {
   Sums rest(node);

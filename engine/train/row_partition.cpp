@@ -47,8 +47,8 @@ std::size_t RowPartition::partition(std::size_t begin, std::size_t end, const Sp
   return middle;
 }
 
-// Stable: rows that go left are written to `lefts` (which may be where they come from), the others to
-// `rights`. Returns how many went left.
+// Stable: rows that go left are written to `lefts` (which may be where they come from), the others
+// to `rights`. Returns how many went left.
 std::size_t RowPartition::partition_block(const Split& split, std::size_t begin, std::size_t end,
                                           Slot* lefts, Slot* rights) const {
   const FeatureLayout& feature = rows_.layout.of(split.feature);
@@ -104,7 +104,7 @@ std::size_t RowPartition::partition_block(const Split& split, std::size_t begin,
 
 //     slots      begin .......... middle ............. end
 //     before     l r r l l r r r l r l r l l r r l r r r l
-//     after      l l l l l l l l | r r r r r r r r r r r r      each child's rows in their old order
+//     after      l l l l l l l l | r r r r r r r r r r r r      stable
 //
 // Returns the middle.
 std::size_t RowPartition::partition_slots(std::size_t begin, std::size_t end, const Split& split) {

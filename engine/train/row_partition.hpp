@@ -13,15 +13,15 @@
 
 namespace graftboost {
 
-// Owns a list of slots in which the rows of each node lie together. Used for one tree after the other,
-// by one thread at a time.
+// Owns a list of slots in which the rows of each node lie together. Used for one tree after the
+// other, by one thread at a time.
 class RowPartition {
  public:
   RowPartition(const RowTable& rows, const ActiveEntries& entries, int n_threads)
       : rows_(rows), entries_(entries), n_threads_(n_threads) {}
 
-  // Begins a tree. The caller writes the rows of the root, node 0, to the memory returned; if they turn
-  // out to be fewer, a second call with their number keeps them.
+  // Begins a tree. The caller writes the rows of the root, node 0, to the memory returned; if they
+  // turn out to be fewer, a second call with their number keeps them.
   Slot* start(std::size_t n_rows);
   // Sends the rows of a node to its children, which keep the rows in order.
   void split(NodeIndex parent, const Split& split, NodeIndex left, NodeIndex right);
@@ -42,7 +42,8 @@ class RowPartition {
   int n_threads_;
   Array<Slot> slots_, left_scratch_, right_scratch_;
   std::vector<std::pair<std::size_t, std::size_t>> ranges_;  // of slots_, per node
-  // Codes of the feature that rows are being split by, plus one, where `entries_` lists the row; else 0.
+  // Codes of the feature that rows are being split by, plus one, where `entries_` lists the row;
+  // else 0.
   Array<Code> listed_codes_;
   bool any_listed_ = false;
 };

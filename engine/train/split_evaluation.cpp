@@ -10,9 +10,9 @@
 
 namespace graftboost {
 
-// Observers receive the scores of candidates as they are computed. Each candidate has a key, by which
-// ties are broken: its code for a category; for an edge, 2 * the last code on the left, plus 1 if the
-// missing rows go left. Keys of consecutive candidates rise by `step`.
+// Observers receive the scores of candidates as they are computed. Each candidate has a key, by
+// which ties are broken: its code for a category; for an edge, 2 * the last code on the left, plus
+// 1 if the missing rows go left. Keys of consecutive candidates rise by `step`.
 
 template <class Sums>
 struct SplitEvaluator<Sums>::Best {
@@ -64,9 +64,9 @@ struct SplitEvaluator<Sums>::FeatureObserver : Best {
     survey.last = 0xffff;
   }
 
-  // Valid candidates are consecutive, because rows and hessians add up from edge to edge; only the first
-  // and the last of them matter. `scores` are of the n_fit candidates with enough rows among the n of a
-  // stretch, which begins at edge `first`.
+  // Valid candidates are consecutive, because rows and hessians add up from edge to edge; only the
+  // first and the last of them matter. `scores` are of the n_fit candidates with enough rows among
+  // the n of a stretch, which begins at edge `first`.
   void add_edges(const double* scores, const LeftSums& left, std::size_t n_fit, std::size_t n,
                  std::uint32_t first) {
     std::size_t begin = 0, end = n_fit;
@@ -209,8 +209,8 @@ void SplitEvaluator<Sums>::evaluate(const FeatureLayout& feature, const Sums* ce
 
 // --- short features: one candidate at a time -----------------------------------------------------
 
-// Bundled and sparse features mostly have one or two candidates, for which setting up a stretch costs
-// more than evaluating them. Scores are the same bits.
+// Bundled and sparse features mostly have one or two candidates, for which setting up a stretch
+// costs more than evaluating them. Scores are the same bits.
 template <class Sums>
 void SplitEvaluator<Sums>::evaluate_few(const FeatureLayout& feature, const Sums* cells, Best& best,
                                         GroupSurvey* survey) const {

@@ -20,12 +20,13 @@ struct FeatureCells {
   bool is_complete = true;               // the cell of the common code is filled in
 };
 
-// Evaluates the candidates of one node: those that leave `min_samples_leaf` rows and `least_hessian` in
-// both children. Training, checks and inspection all use it, for dense and sparse features alike.
+// Evaluates the candidates of one node: those that leave `min_samples_leaf` rows and
+// `least_hessian` in both children. Training, checks and inspection all use it, for dense and
+// sparse features alike.
 //
-// Numeric features: each edge, with the missing rows on the right and on the left, and the missing rows
-// against all others. If a node has no missing rows, later ones go with the larger child. Categorical
-// features: each category, "missing" and "unseen" included, against all others.
+// Numeric features: each edge, with the missing rows on the right and on the left, and the missing
+// rows against all others. If a node has no missing rows, later ones go with the larger child.
+// Categorical features: each category, "missing" and "unseen" included, against all others.
 template <class Sums>
 class SplitEvaluator {
  public:
@@ -35,9 +36,9 @@ class SplitEvaluator {
   BestSplit best(const FeatureLayout& feature, const FeatureCells<Sums>& cells,
                  FeatureSurvey* survey = nullptr);
 
-  // Replaces `best` if the feature has a better candidate. For many features with few candidates each.
-  // False if fewer than min_samples_leaf rows differ from the common code: then no node below can be
-  // split by the feature either.
+  // Replaces `best` if the feature has a better candidate. For many features with few candidates
+  // each. False if fewer than min_samples_leaf rows differ from the common code: then no node below
+  // can be split by the feature either.
   bool improve(const FeatureLayout& feature, const FeatureCells<Sums>& cells, BestSplit& best,
                GroupSurvey* survey = nullptr);
 

@@ -11,12 +11,13 @@
 
 namespace graftboost {
 
-// Of the candidates of one feature. A candidate is valid if both children have enough rows and hessian.
+// Of the candidates of one feature. A candidate is valid if both children have enough rows and
+// hessian.
 struct FeatureSurvey {
   double least_hessian =
       std::numeric_limits<double>::infinity();  // of a child of a valid candidate
-  // A row that is added with a code from first to last makes no further candidate valid. Of other rows
-  // it takes so many, or so much hessian, to make one valid that is not.
+  // A row that is added with a code from first to last makes no further candidate valid. Of other
+  // rows it takes so many, or so much hessian, to make one valid that is not.
   Code first = 0xffff, last = 0;
   std::int64_t rows_short = std::numeric_limits<std::int64_t>::max();
   double hessian_short = std::numeric_limits<double>::infinity();
@@ -34,11 +35,11 @@ struct FeatureSurvey {
   }
 };
 
-// Of the candidates of many bundled and sparse features together. Most of these features do not occur in
-// a row that is added or removed: the row is on the side of their common code, so that child's hessian
-// is the one that matters, and candidates are grouped by it. Candidates that are invalid because that
-// child has too little wait for added rows, whatever their codes. Others can become valid only through an
-// added row that has the feature.
+// Of the candidates of many bundled and sparse features together. Most of these features do not
+// occur in a row that is added or removed: the row is on the side of their common code, so that
+// child's hessian is the one that matters, and candidates are grouped by it. Candidates that are
+// invalid because that child has too little wait for added rows, whatever their codes. Others can
+// become valid only through an added row that has the feature.
 struct GroupSurvey {
   static constexpr std::size_t n_groups = 16;
   static constexpr std::int64_t rows_ahead = 8;  // candidates that lack more rows do not wait
@@ -56,8 +57,8 @@ struct GroupSurvey {
   void add(const GroupSurvey& other);
 };
 
-// The rows next to a split: any other candidate of its feature sends at least so many rows to the other
-// child, unless a row is added with a code between `below` and `above`.
+// The rows next to a split: any other candidate of its feature sends at least so many rows to the
+// other child, unless a row is added with a code between `below` and `above`.
 struct Margin {
   std::int64_t rows = 1;
   Code below = 0, above = 0xffff;

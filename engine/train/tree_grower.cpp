@@ -119,7 +119,8 @@ void TreeGrower<Sums>::split_leaf(Tree& tree, NodeIndex parent, GrowingRows<Sums
   const NodeIndex smaller = left_smaller ? left_index : right_index;
   const NodeIndex larger = left_smaller ? right_index : left_index;
   growths_[at(smaller)].keep = params_.keep_histograms;
-  // Of sparse features only cells in use are cached, so the histogram's memory can go on to a child.
+  // Of sparse features only cells in use are cached, so the histogram's memory can go on to a
+  // child.
   const bool is_sparse = layout().histogram_size() != layout().plain_size();
   std::function<void()> keep_parent;
   if (grown.keep && is_sparse)
@@ -134,9 +135,9 @@ void TreeGrower<Sums>::split_leaf(Tree& tree, NodeIndex parent, GrowingRows<Sums
   evaluate(tree, smaller, larger, parent_cells);
 }
 
-// The histogram of `smaller` has been counted. That of `larger`, if there is one, becomes the parent's
-// less the smaller's, feature by feature, just before the feature is evaluated and while its cells are
-// in cache; it may be the parent's own memory.
+// The histogram of `smaller` has been counted. That of `larger`, if there is one, becomes the
+// parent's less the smaller's, feature by feature, just before the feature is evaluated and while
+// its cells are in cache; it may be the parent's own memory.
 template <class Sums>
 void TreeGrower<Sums>::evaluate(Tree& tree, NodeIndex smaller, NodeIndex larger,
                                 const Sums* parent) {

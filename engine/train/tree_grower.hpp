@@ -21,9 +21,9 @@ struct GrowingParams {
   bool keep_histograms = true;
 };
 
-// The node side of growing. It asks the row side for the histogram of the root and, after each split, of
-// the smaller child; the larger child's is the difference to the parent's. Grows one tree after the
-// other and owns the memory that they share. Not for two threads at once.
+// The node side of growing. It asks the row side for the histogram of the root and, after each
+// split, of the smaller child; the larger child's is the difference to the parent's. Grows one tree
+// after the other and owns the memory that they share. Not for two threads at once.
 template <class Sums>
 class TreeGrower {
  public:

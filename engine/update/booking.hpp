@@ -11,9 +11,9 @@
 
 namespace graftboost {
 
-// Books the sums of nodes along the paths of all changed rows of a tree. `gradients` are those that the
-// added rows record in this tree; their leaves, and what they record there, are entered in `changed`.
-// The values of their leaves, which follow, are added to `scores`.
+// Books the sums of nodes along the paths of all changed rows of a tree. `gradients` are those that
+// the added rows record in this tree; their leaves, and what they record there, are entered in
+// `changed`. The values of their leaves, which follow, are added to `scores`.
 void book_sums(const UpdateContext& context, std::size_t t, ChangedRows& changed,
                std::span<const Gradient> gradients, std::span<double> scores, UpdateCounts& counts);
 
@@ -33,16 +33,16 @@ class HistogramBooker {
  public:
   explicit HistogramBooker(const UpdateContext& context);
 
-  // Books a row of a table, which recorded `totals`, from its leaf up to, and without, `top`. `features`
-  // are those in which it differs from common codes, if gain bounds are grouped.
+  // Books a row of a table, which recorded `totals`, from its leaf up to, and without, `top`.
+  // `features` are those in which it differs from common codes, if gain bounds are grouped.
   void book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf, const RowTable& rows, Slot row,
             const Totals& totals, bool enters, const WipedVector<std::uint32_t>* features,
             TouchedNodes& touched, UpdateCounts& counts);
   // Books all changed rows of a tree; false if none is in the tree's subsample.
   bool book_all(std::size_t t, const ChangedRows& changed, TouchedNodes& touched,
                 UpdateCounts& counts);
-  // Books the cells of columns that are laid out from now on. `is_counted`: the histograms were counted
-  // with this layout.
+  // Books the cells of columns that are laid out from now on. `is_counted`: the histograms were
+  // counted with this layout.
   void book_new_cells(std::size_t t, const ChangedRows& changed, bool is_counted);
 
  private:

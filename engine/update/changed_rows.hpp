@@ -9,9 +9,10 @@
 
 namespace graftboost {
 
-// Owns copies of the rows that an update removes and adds: codes, targets, weights, ids and, per tree,
-// the leaf and the recorded gradient. Booking needs nothing else, so the node half never reads the rows
-// of a shard. Removed rows come first. What added rows record is found out tree by tree.
+// Owns copies of the rows that an update removes and adds: codes, targets, weights, ids and, per
+// tree, the leaf and the recorded gradient. Booking needs nothing else, so the node half never
+// reads the rows of a shard. Removed rows come first. What added rows record is found out tree by
+// tree.
 class ChangedRows {
  public:
   // Copies what the shards have marked as removed and what was appended to them.
@@ -47,8 +48,8 @@ class ChangedRows {
                      const std::vector<WipedVector<RowTable::NewCell>>& by_shard);
   bool has_new_cells() const { return has_new_cells_; }
   const WipedVector<NewCell>& new_cells() const { return new_cells_; }
-  // What a row with new cells recorded in a tree, and its leaf there; no rows if it is not in the tree's
-  // subsample.
+  // What a row with new cells recorded in a tree, and its leaf there; no rows if it is not in the
+  // tree's subsample.
   const Totals& new_cell_totals(std::size_t t, std::uint32_t row) const {
     return new_totals_[t * n_with_new_cells_ + row];
   }

@@ -134,7 +134,8 @@ double GainBounds::limit_of_groups(const GainParams& params, const Totals& node)
 double GainBounds::limit(const GainParams& params, const Totals& node,
                          const Ceiling& ceiling) const {
   const double worth = worth_at_most(ceiling);
-  // A gain is a difference of scores and has their rounding error, which may be all of a small gain.
+  // A gain is a difference of scores and has their rounding error, which may be all of a small
+  // gain.
   const double g = static_cast<double>(node.g) * params.gradient_unit;
   const double h = static_cast<double>(node.h) * params.hessian_unit + params.l2;
   const double score = h > 0 ? g * g / h : 0;

@@ -1,17 +1,17 @@
 // Upper bounds on the gains of a node's candidates after rows changed, without evaluating them.
 //
-// A child with sums G and H is worth (G - cH)^2 / (H + l2), for a fixed centre c. With c = G / H of the
-// node (which needs l2 = 0; otherwise c = 0) the worths of two children add up to the gain of the split
-// plus the worth of the node. Rows that are added and removed change G - cH by at most the sum d of
-// |g - ch| over them, and reduce H by at most the sum e of their h. Two children that were worth r^2
-// together, neither with less hessian than m, are therefore worth at most
+// A child with sums G and H is worth (G - cH)^2 / (H + l2), for a fixed centre c. With c = G / H of
+// the node (which needs l2 = 0; otherwise c = 0) the worths of two children add up to the gain of
+// the split plus the worth of the node. Rows that are added and removed change G - cH by at most
+// the sum d of |g - ch| over them, and reduce H by at most the sum e of their h. Two children that
+// were worth r^2 together, neither with less hessian than m, are therefore worth at most
 //
 //     (r + d / sqrt(m))^2  *  m / (m - e)
 //
-// from then on (the first factor is Minkowski's inequality). This holds for candidates that were valid.
-// An invalid one, whose child had too few rows or too little hessian, can only become valid when enough
-// rows are added to that child, so these are counted down. Candidates below a bound need no evaluation:
-// most updates touch many nodes and change few of them.
+// from then on (the first factor is Minkowski's inequality). This holds for candidates that were
+// valid. An invalid one, whose child had too few rows or too little hessian, can only become valid
+// when enough rows are added to that child, so these are counted down. Candidates below a bound
+// need no evaluation: most updates touch many nodes and change few of them.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +59,8 @@ class GainBounds {
   // Per feature: the best gain of a feature, and the survey of its candidates.
   void evaluated(const GainParams& params, const Totals& node, std::uint32_t number, double gain,
                  const FeatureSurvey& survey);
-  // Grouped: all grouped features were evaluated. The candidates of the feature that the node is split
-  // by are bounded apart, because they can be evaluated by themselves.
+  // Grouped: all grouped features were evaluated. The candidates of the feature that the node is
+  // split by are bounded apart, because they can be evaluated by themselves.
   void evaluated_all(const GainParams& params, const Totals& node, const GroupSurvey& survey,
                      std::uint32_t own_feature, std::size_t n_features);
   // Grouped: the features of all rows that were added or removed were evaluated again.
@@ -77,15 +77,16 @@ class GainBounds {
   template <class CodeOf>
   void row_changed(const GainParams& params, const Totals& row, bool enters, bool may_be_missing,
                    std::uint32_t number, CodeOf&& code_of);
-  // Grouped: whether rows changed whose features were not evaluated since. Until they are, there is no
-  // bound. Features from n_evaluated() on, which are new in the layout, never were.
+  // Grouped: whether rows changed whose features were not evaluated since. Until they are, there is
+  // no bound. Features from n_evaluated() on, which are new in the layout, never were.
   bool is_pending() const { return pending_; }
   std::size_t n_evaluated() const { return n_evaluated_; }
   bool is_grouped() const { return guards_.empty(); }
 
   // --- bounds -----------------------------------------------------------------------------------
 
-  // No gain of a candidate of the unit exceeds this, those of `evaluated_feature` possibly excepted.
+  // No gain of a candidate of the unit exceeds this, those of `evaluated_feature` possibly
+  // excepted.
   double limit(const GainParams& params, const Totals& node, std::size_t unit,
                std::uint32_t evaluated_feature) const;
   // No gain of any bounded candidate exceeds this: one comparison instead of one per feature.
@@ -102,9 +103,9 @@ class GainBounds {
     float reach = 0;            // 1 / sqrt(m)
     float drift = 0, lost = 0;  // the node's d and e at the time
   };
-  // The rows that may still be added before an invalid candidate of a feature becomes valid: any with a
-  // code from `first` to `last`; of others so many, with so much hessian. Kept apart from the ceilings,
-  // because every added row is compared with all guards.
+  // The rows that may still be added before an invalid candidate of a feature becomes valid: any
+  // with a code from `first` to `last`; of others so many, with so much hessian. Kept apart from
+  // the ceilings, because every added row is compared with all guards.
   struct Guard {
     Code first = 0xffff, last = 0;
     std::int32_t rows_short = 0;

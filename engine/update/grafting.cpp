@@ -53,7 +53,7 @@ class Joiner {
       leaf.leaf = g->leaf_ids[0];
       return append(leaf, histograms_[from], bounds_[from], parent);
     }
-    // Whether a node's sums are kept or follow from its sibling's does not change with a graft.
+    // A graft does not change whether the histogram of a node is cached or that of its sibling.
     const bool keeps = i == 0 || histograms_[from].cached;
     if (!keeps) g->histograms[0] = {};
     return copy_new(*g, 0, parent);

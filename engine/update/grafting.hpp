@@ -1,4 +1,4 @@
-// New subtrees in the place of old ones.
+// New subtrees replace old ones.
 #pragma once
 
 #include <vector>
@@ -24,8 +24,8 @@ struct Replaced {
   std::vector<GainBounds> bounds;
 };
 
-// Puts all grafts, whose nodes lie in disjoint subtrees, into the tree. Nodes are renumbered from the
-// root, left before right; histograms and bounds move along with their nodes.
+// Puts all grafts, whose nodes lie in disjoint subtrees, into the tree. Nodes are renumbered from
+// the root, left before right; histograms and bounds move along with their nodes.
 template <class Sums>
 Replaced<Sums> graft(Tree& tree, TreeHistograms<Sums>& histograms, std::vector<GainBounds>& bounds,
                      std::vector<Graft<Sums>> grafts);

@@ -1,8 +1,8 @@
 // The order in which best-first growth splits nodes, replayed from the gains.
 //
-// Growth reaches a node when all splits on its path have come up: its key is the least gain on the path.
-// After rows changed, a leaf may have a larger key than an existing split. That split is then undone and
-// the leaf is split instead, so the number of leaves stays the same.
+// Growth reaches a node when all splits on its path have come up: its key is the least gain on the
+// path. After rows changed, a leaf may have a larger key than an existing split. That split is then
+// undone and the leaf is split instead, so the number of leaves stays the same.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace graftboost {
 
-// A leaf to split, and the split to undo for it. While a tree has fewer leaves than allowed, no split
-// need be undone.
+// A leaf to split, and the split to undo for it. While a tree has fewer leaves than allowed, no
+// split need be undone.
 struct GrowthSwap {
   NodeIndex leaf = no_node, split = no_node;
 };

@@ -22,9 +22,9 @@ class NodeUndo {
 
   void commit() noexcept { committed_ = true; }
 
-  // To be called before nodes of a tree change: with the leaves of all changed rows, if only nodes on the
-  // paths to them will; before anything else changes, without. Different threads may save different
-  // trees.
+  // To be called before nodes of a tree change: with the leaves of all changed rows, if only nodes
+  // on the paths to them will; before anything else changes, without. Different threads may save
+  // different trees.
   void save_paths(std::size_t t, std::span<const NodeIndex> leaves);
   void save_tree(std::size_t t);
   // What grafting replaced in a tree: memory to return to, with an element for each former node.

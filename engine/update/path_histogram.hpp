@@ -10,15 +10,15 @@
 
 namespace graftboost {
 
-// The histogram of a node is cached, or was counted, or is its parent's less its sibling's. A check needs
-// few features of most nodes, so only those are subtracted.
+// The histogram of a node is cached, or was counted, or is its parent's less its sibling's. A check
+// needs few features of most nodes, so only those are subtracted.
 template <class Sums>
 class PathHistogram {
  public:
   explicit PathHistogram(const CodeLayout& layout) : layout_(layout) {}
 
-  // Where the histogram of the node at a depth comes from: `is_sibling` says that it is the parent's,
-  // one level up, less this one. The source must outlive its use.
+  // Where the histogram of the node at a depth comes from: `is_sibling` says that it is the
+  // parent's, one level up, less this one. The source must outlive its use.
   void set_cached(std::size_t depth, const Totals& totals, const NodeHistogram<Sums>& cached,
                   bool is_sibling);
   void set_counted(std::size_t depth, const Totals& totals, const Histogram<Sums>& counted,

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t rows_together = 4096;
 
-// Goes iteration by iteration: scores before it, gradients, sums of its leaves, values. All memory is
-// allocated before the first gradient is overwritten, so nothing can fail after that.
+// Goes iteration by iteration: scores before it, gradients, sums of its leaves, values. All memory
+// is allocated before the first gradient is overwritten, so nothing can fail after that.
 class Refresher {
  public:
   Refresher(ModelState& model, int n_threads)

@@ -5,8 +5,8 @@
 
 namespace graftboost {
 
-// Every row records its gradients afresh, and nodes get the sums and values that follow. The structure
-// stays. Histograms are dropped; the next update that needs them counts them again.
+// Every row records its gradients afresh, and nodes get the sums and values that follow. The
+// structure stays. Histograms are dropped; the next update that needs them counts them again.
 void refresh(ModelState& model, int n_threads);
 
 }  // namespace graftboost

@@ -54,7 +54,8 @@ NodeHistogram<Sums> Regrower<Sums>::derive(const TreeNodes& nodes, NodeIndex i) 
   return derived;
 }
 
-// Regrows what is below a node to so many leaves. `spare` are leaf ids that may be used besides its own.
+// Regrows what is below a node to so many leaves. `spare` are leaf ids that may be used besides its
+// own.
 template <class Sums>
 Regrown<Sums> Regrower<Sums>::regrow(std::size_t t, NodeIndex top, int n_leaves,
                                      const std::vector<std::int32_t>& spare, UpdateCounts& counts) {

@@ -21,9 +21,9 @@ struct Regrown {
   NodeHistogram<Sums> before;  // the node's former histogram, which its ancestors still include
 };
 
-// Regrows nodes from the rows that reach them, with fresh gradients. These depend on the scores that the
-// trees before give, so earlier trees must be final. Nodes of one iteration can be regrown side by side,
-// each by a Regrower of its own.
+// Regrows nodes from the rows that reach them, with fresh gradients. These depend on the scores
+// that the trees before give, so earlier trees must be final. Nodes of one iteration can be regrown
+// side by side, each by a Regrower of its own.
 template <class Sums>
 class Regrower {
  public:

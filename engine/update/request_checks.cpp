@@ -132,8 +132,8 @@ bool is_too_heavy(const ModelState& model, const Sample<Table>& added) {
   return sum > static_cast<double>(loss.most_weight());
 }
 
-// Whether the trees cannot stay: there are more classes, or many changed rows, or rows that the sums as
-// they are packed cannot represent.
+// Whether the trees cannot stay: there are more classes, or many changed rows, or rows that the
+// sums as they are packed cannot represent.
 template <class Table>
 bool must_refit(const ModelState& model, const UpdateRequest<Table>& request, bool grows,
                 bool keeps_structure) {

@@ -222,8 +222,8 @@ void SplitChecker<Sums>::evaluate_unit(NodeIndex i, std::size_t depth, std::size
     bounds(i).evaluated_all(context_.gain, node(i).sums, survey, own, layout().size());
 }
 
-// The best candidate of the features that have no bounds: if bounds are grouped, those that most rows
-// have.
+// The best candidate of the features that have no bounds: if bounds are grouped, those that most
+// rows have.
 template <class Sums>
 BestSplit SplitChecker<Sums>::evaluate_unbounded(NodeIndex i, std::size_t depth) {
   BestSplit best;
@@ -236,7 +236,8 @@ BestSplit SplitChecker<Sums>::evaluate_unbounded(NodeIndex i, std::size_t depth)
   return best;
 }
 
-// If bounds are grouped: evaluates the features of the rows that changed, so that bounds hold again.
+// If bounds are grouped: evaluates the features of the rows that changed, so that bounds hold
+// again.
 template <class Sums>
 void SplitChecker<Sums>::evaluate_changed(NodeIndex i, std::size_t depth) {
   constexpr std::size_t few = 8;  // one feature in so many; if there are more, all are evaluated
@@ -304,9 +305,9 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::check_rank(NodeIndex i,
   return n_ahead < context_.rule.n_top ? Outcome::passes : Outcome::fails;
 }
 
-// Units whose bound is tolerated are not evaluated. A better split by the same feature that moves only a
-// few rows replaces the present one. If there is any tolerance, that is also done where the present split
-// leaves a child too little (it is void).
+// Units whose bound is tolerated are not evaluated. A better split by the same feature that moves
+// only a few rows replaces the present one. If there is any tolerance, that is also done where the
+// present split leaves a child too little (it is void).
 template <class Sums>
 typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::check_regret(NodeIndex i,
                                                                       std::size_t depth) {

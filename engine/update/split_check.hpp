@@ -15,7 +15,8 @@
 
 namespace graftboost {
 
-// A split that is replaced by another one of the same feature: rows between the two thresholds move.
+// A split that is replaced by another one of the same feature: rows between the two thresholds
+// move.
 struct Shift {
   NodeIndex node = no_node;
   Split before;
@@ -27,9 +28,9 @@ struct MovedRows {
   WipedVector<MovedRow> moved;
 };
 
-// The check of one tree: how far it is, what it asks of the rows, and what it found. A check goes on in
-// rounds. It stops below nodes whose histogram has to be counted and below shifted splits, and goes on
-// there when the row side has answered `to_count` and `shifts`.
+// The check of one tree: how far it is, what it asks of the rows, and what it found. A check goes
+// on in rounds. It stops below nodes whose histogram has to be counted and below shifted splits,
+// and goes on there when the row side has answered `to_count` and `shifts`.
 template <class Sums>
 struct TreeCheck {
   std::size_t t = 0;
@@ -47,7 +48,8 @@ struct TreeCheck {
   std::vector<std::vector<MovedRows>> moved;  // per shift and shard
   std::deque<WipedVector<std::uint32_t>> moved_features;
 
-  // What was found: the topmost nodes whose split does not pass, and whether the growth order changed.
+  // What was found: the topmost nodes whose split does not pass, and whether the growth order
+  // changed.
   std::vector<NodeIndex> failed;
   bool order_changed = false;
 
@@ -61,8 +63,9 @@ class SplitChecker {
  public:
   explicit SplitChecker(const UpdateContext& context);
 
-  // Books the changed rows in the histograms of a tree and checks the nodes they touch. `is_counted`:
-  // the histograms were counted with the present layout. False if no row is in the tree's subsample.
+  // Books the changed rows in the histograms of a tree and checks the nodes they touch.
+  // `is_counted`: the histograms were counted with the present layout. False if no row is in the
+  // tree's subsample.
   bool begin(TreeCheck<Sums>& check, const ChangedRows& changed, bool is_counted);
   // Goes on when the row side has answered.
   void resume(TreeCheck<Sums>& check);

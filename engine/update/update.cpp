@@ -42,8 +42,8 @@ void append_rows(ModelState& model, const Sample<Table>& added, int n_threads) {
   }
 }
 
-// Columns that were too rare to be split, and that enough rows have now, are laid out. Returns the new
-// cells of all rows by shard; nothing if there are no such columns.
+// Columns that were too rare to be split, and that enough rows have now, are laid out. Returns the
+// new cells of all rows by shard; nothing if there are no such columns.
 std::optional<std::vector<WipedVector<RowTable::NewCell>>> lay_out_frequent_columns(
     ModelState& model) {
   std::vector<std::uint32_t> columns;
@@ -68,8 +68,8 @@ std::optional<std::vector<WipedVector<RowTable::NewCell>>> lay_out_frequent_colu
   return cells;
 }
 
-// Columns that no row has any more leave the layout: nothing may reveal that a row had them. If a tree
-// still splits by such a column, it stays as long as the split does.
+// Columns that no row has any more leave the layout: nothing may reveal that a row had them. If a
+// tree still splits by such a column, it stays as long as the split does.
 std::optional<CodeLayout> layout_without_unused(const ModelState& model,
                                                 const ChangedRows& changed) {
   std::vector<Slot> removed(changed.n_removed());

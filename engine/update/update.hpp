@@ -17,12 +17,14 @@ struct UpdateRequest {
   const Sample<Table>* added = nullptr;
   std::span<const RowId> removed;
   std::string removed_argument;  // what messages call the rows to remove
-  // If n_classes is more than the model has, it grows to so many, and its class k becomes relabel[k].
+  // If n_classes is more than the model has, it grows to so many, and its class k becomes
+  // relabel[k].
   std::span<const std::int32_t> relabel;
   int n_classes = 1;
 };
 
-// Throws std::invalid_argument if the request is not valid, or std::bad_alloc; then nothing has changed.
+// Throws std::invalid_argument if the request is not valid, or std::bad_alloc; then nothing has
+// changed.
 template <class Table>
 UpdateCounts update(ModelState& model, const UpdateRequest<Table>& request, const UpdateRule& rule,
                     int n_threads);

@@ -33,7 +33,8 @@ struct UpdateContext {
       n_rows -= static_cast<std::int64_t>(shard.removed().size());
   }
 
-  // Whether a split with gain `present` may stay in a node of n rows although another has gain `best`.
+  // Whether a split with gain `present` may stay in a node of n rows although another has gain
+  // `best`.
   bool tolerates(double best, double present, std::int64_t n) const {
     return rule.tolerates_regret(best, present, model.noise, n_rows, n);
   }

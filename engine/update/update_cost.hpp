@@ -1,6 +1,6 @@
-// What updates cost, counted in operations: the same on every machine and in every run, so decisions
-// based on it are, too. The unit is about a nanosecond; `python -m benchmarks update-cost` measures the
-// constants on a machine.
+// What updates cost, counted in operations: the same on every machine and in every run, so
+// decisions based on it are, too. The unit is about a nanosecond; `make update-cost`
+// measures the constants on a machine (benchmarks/update_cost.cpp).
 #pragma once
 
 #include "model/tree.hpp"
@@ -21,23 +21,25 @@ inline constexpr double looked_up_row = 0.3;   // found to be in a node or not
 inline constexpr double compared_row = 3;      // found to be moved by a shifted split or not
 inline constexpr double regrowing = 1.3;       // parts of trees leave less for threads to share
 
-// Updates that change more than one row in so many refit: booking alone costs as much as counting anew.
+// Updates that change more than one row in so many refit: booking alone costs as much as counting
+// anew.
 inline constexpr double largest_change = 4;
 // Some trees are checked first to estimate the cost of all: one in so many, but at least so many.
 inline constexpr std::size_t trees_per_sample = 6, fewest_sampled = 6;
-// The more rows change, the likelier a refit and the more expensive the sample: half as many trees are
-// sampled from one changed row in so many on, and so on.
+// The more rows change, the likelier a refit and the more expensive the sample: half as many trees
+// are sampled from one changed row in so many on, and so on.
 inline constexpr std::size_t rows_per_sample = 40;
-// An update that is likely to take more than this share of a refit's work becomes a refit: as a whole,
-// or, once all trees are checked, for what is left to regrow.
+// An update that is likely to take more than this share of a refit's work becomes a refit: as a
+// whole, or, once all trees are checked, for what is left to regrow.
 inline constexpr double most_work = 0.65, most_to_regrow = 0.9;
 // It does so at once if the first few trees are far beyond.
 inline constexpr double far_too_much_work = 1.2;
 inline constexpr std::size_t fewest_checked_first = 2;
-// The first trees, which are the sample when rows are added, have about half as much to regrow as all.
+// The first trees, which are the sample when rows are added, have about half as much to regrow as
+// all.
 inline constexpr double first_trees = 2;
-// Moving a row costs as much as regrowing so many. If more than one row in so many would move, regrowing
-// the node is cheaper.
+// Moving a row costs as much as regrowing so many. If more than one row in so many would move,
+// regrowing the node is cheaper.
 inline constexpr std::int64_t rows_per_move = 5, largest_shift = 4;
 }  // namespace cost
 
@@ -50,8 +52,8 @@ struct ModelCost {
       : row(cost::counted_cell * cells_per_row),
         histogram(cost::evaluated_cell * static_cast<double>(histogram_size)) {}
 
-  // Growing a tree, or the part below a node, of this shape: of every two children the smaller one is
-  // counted.
+  // Growing a tree, or the part below a node, of this shape: of every two children the smaller one
+  // is counted.
   double of_growing(const Tree& tree, NodeIndex top) const;
 };
 

@@ -5,8 +5,8 @@
 
 namespace graftboost {
 
-// Work in the units of update_cost.hpp. Every amount is rounded before it is added, so that the sum does
-// not depend on the order of threads, shards and rows.
+// Work in the units of update_cost.hpp. Every amount is rounded before it is added, so that the sum
+// does not depend on the order of threads, shards and rows.
 class Work {
  public:
   Work& operator+=(double amount) {

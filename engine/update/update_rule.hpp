@@ -6,9 +6,10 @@
 
 namespace graftboost {
 
-// With an infinite tolerance every split is kept, as long as the trees can represent the rows at all.
-//   regret   keeps a split while (best gain - its gain) / noise * N / n <= tolerance: regrowing is spent
-//            where it is cheap and where single rows are remembered, in nodes of few rows
+// With an infinite tolerance every split is kept, as long as the trees can represent the rows at
+// all.
+//   regret   keeps a split while (best gain - its gain) / noise * N / n <= tolerance: nodes of few
+//            rows are regrown sooner, because they are cheap and remember single rows
 //   rank     keeps a split while it is among the best `n_top` candidates (the paper's sigma)
 struct UpdateRule {
   enum class Kind : std::uint8_t { regret, rank };

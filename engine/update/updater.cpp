@@ -54,11 +54,11 @@ void restore_all(const UpdateContext& context) {
 
 // One update of all trees.
 //
-// The node half books the changed rows, which it has as values, and checks the nodes they touch. What it
-// needs from the rows it asks for in rounds, for all trees of a round at once: histograms that are not
-// cached, and the rows that shifted splits move. Then failed nodes are regrown, iteration by iteration.
-// Everything is counted per tree and added up in the order of trees, so that neither threads nor shards
-// make a difference.
+// The node half books the changed rows, which it has as values, and checks the nodes they touch.
+// What it needs from the rows it asks for in rounds, for all trees of a round at once: histograms
+// that are not cached, and the rows that shifted splits move. Then failed nodes are regrown,
+// iteration by iteration. Everything is counted per tree and added up in the order of trees, so
+// that neither threads nor shards make a difference.
 template <class Sums>
 class Updater {
  public:
@@ -110,8 +110,8 @@ class Updater {
  private:
   // --- which trees are checked first ------------------------------------------------------------
 
-  // Evenly spaced trees; but what added rows record is found out from the first tree on, so if there are
-  // any, the first trees.
+  // Evenly spaced trees; but what added rows record is found out from the first tree on, so if
+  // there are any, the first trees.
   void choose_sample(std::vector<std::size_t>& sample, std::vector<std::size_t>& others) const {
     const std::size_t n_trees = findings_.size();
     const std::size_t stride =
@@ -131,7 +131,8 @@ class Updater {
     return work;
   }
 
-  // Whether what was done with these trees, and is left to do, exceeds this share of a refit's work.
+  // Whether what was done with these trees, and is left to do, exceeds this share of a refit's
+  // work.
   bool is_too_much_work(std::span<const std::size_t> trees, double share) const {
     const double to_regrow =
         work_to_regrow(trees) * (changed_.n_added() == 0 ? 1 : cost::first_trees);
@@ -155,9 +156,9 @@ class Updater {
 
   // --- booking ----------------------------------------------------------------------------------
 
-  // What the added rows record in a tree depends on the values of their leaves in the trees before, which
-  // follow from the sums of these leaves. Whether a node will be regrown is not known yet: like all
-  // rows, the added ones keep what they recorded until their own node is.
+  // What the added rows record in a tree depends on the values of their leaves in the trees before,
+  // which follow from the sums of these leaves. Whether a node will be regrown is not known yet:
+  // like all rows, the added ones keep what they recorded until their own node is.
   void book_added(std::size_t last_tree) {
     const std::size_t n = changed_.n_added();
     if (n_booked_ == 0) {
@@ -203,8 +204,8 @@ class Updater {
     }
   }
 
-  // After a refresh, before the changed rows are booked. Takes about three quarters of a refit, and is not
-  // counted as work: a refresh is no reason to refit.
+  // After a refresh, before the changed rows are booked. Takes about three quarters of a refit, and
+  // is not counted as work: a refresh is no reason to refit.
   void recount(SplitChecker<Sums>& checker, std::size_t t) {
     context_.undo.save_tree(t);
     restore_tree(context_, checker, t);
@@ -259,8 +260,8 @@ class Updater {
 
   // --- regrowing --------------------------------------------------------------------------------
 
-  // In order, because scores come from the trees before. The nodes of one iteration are regrown side by
-  // side, the largest first, so that threads finish at about the same time.
+  // In order, because scores come from the trees before. The nodes of one iteration are regrown
+  // side by side, the largest first, so that threads finish at about the same time.
   void regrow() {
     const auto changed = [](const Findings& findings) { return findings.order_changed; };
     if (std::none_of(findings_.begin(), findings_.end(), changed)) return;

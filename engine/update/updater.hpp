@@ -7,8 +7,8 @@
 
 namespace graftboost {
 
-// Takes the removed rows out of every tree and puts the added rows in. The rows of the shards stay where
-// they are. False if a refit is cheaper: then nodes and rows are to be restored.
+// Takes the removed rows out of every tree and puts the added rows in. The rows of the shards stay
+// where they are. False if a refit is cheaper: then nodes and rows are to be restored.
 bool update_trees(const UpdateContext& context, ChangedRows& changed, UpdateCounts& counts);
 
 // Recomputes the histograms and gains that a refresh dropped, in all trees.

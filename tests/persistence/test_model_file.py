@@ -397,7 +397,7 @@ def _top(name: str, value: Any) -> Any:
         (_set("node_left", 0, 2**30), "child that is out of range"),
         (_set("node_right", 0, -7), "child that is out of range"),
         (_set("node_right", 0, 1), "child that is out of range or not its own"),
-        (_set("node_feature", 0, 99), "asks for a feature that is not there"),
+        (_set("node_feature", 0, 99), "asks for a feature that does not exist"),
         (_set("node_low", 0, 60_000), "beyond the codes of its feature"),
         (_set("node_span", 0, 60_000), "beyond the codes of its feature"),
         (_set("node_value", 1, np.nan), "value out of range"),
@@ -445,9 +445,9 @@ def test_hostile_files(content: bytes, tmp_path: Path, change: Any, told: str) -
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (_set("tree_leaf_ids", 7, 200), "tree 0: a row is in a leaf that is not there"),
+        (_set("tree_leaf_ids", 7, 200), "tree 0: a row is in a leaf that does not exist"),
         (_set("row_cells", 3, 255), "has a code that its feature does not have"),
-        (_set("row_target", 5, 2), "is of a class that is not there"),
+        (_set("row_target", 5, 2), "is of a class that does not exist"),
         (_set("tree_recorded", 5, -(2**31)), "gradient out of range"),
         (_set("kept_sums", 0, 2**62), "sums out of range"),
     ],
