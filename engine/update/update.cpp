@@ -12,7 +12,7 @@
 #include "update/node_undo.hpp"
 #include "update/request_checks.hpp"
 #include "update/update_context.hpp"
-#include "update/updater.hpp"
+#include "update/update_trees.hpp"
 
 namespace graftboost {
 namespace {

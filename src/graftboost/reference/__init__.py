@@ -4,9 +4,9 @@ The code is deliberately slow. Nothing is vectorised, threaded or cached, and ev
 from the rows it covers. The C++ engine builds the same trees from the same rows, bit for bit,
 because both add up integers and round floating-point numbers in the same places.
 
-The modules are the stages of the algorithm. For training, read `bins`, `losses`, `tree`,
-`split_evaluation`, `tree_growing` and `boosting`, in this order. For updates, read `updating` and
-the stages it consists of: `booking`, `checking`, `regrowing` and `growth_order`. `refresh`
+The modules are the stages of the algorithm. For training, read `bins`, `loss`, `tree`,
+`split_evaluation`, `tree_grower` and `boosting`, in this order. For updates, read `update` and
+the stages it consists of: `booking`, `split_check`, `regrow` and `growth_order`. `refresh`
 recomputes leaf values.
 
 Examples
@@ -26,11 +26,11 @@ Split(feature=1, low=1, span=0)
 
 from graftboost.reference.bins import Feature, edge_between, fit_feature
 from graftboost.reference.boosting import Model, fit
-from graftboost.reference.losses import Loss, Sums
+from graftboost.reference.loss import Loss, Sums
 from graftboost.reference.refresh import refresh
 from graftboost.reference.tree import Node, Split, Tree
 from graftboost.reference.tree_update import ToleranceRule
-from graftboost.reference.updating import update
+from graftboost.reference.update import update
 
 __all__ = [
     "Feature",

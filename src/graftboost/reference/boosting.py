@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from graftboost.reference.bins import Feature, fit_feature
 from graftboost.reference.hashing import fraction
-from graftboost.reference.losses import Loss, Sums
+from graftboost.reference.loss import Loss, Sums
 from graftboost.reference.split_evaluation import Settings
 from graftboost.reference.tree import Tree
-from graftboost.reference.tree_growing import grow
+from graftboost.reference.tree_grower import grow
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-from graftboost.reference.regrowing import Graft, insert, regrow
-from graftboost.reference.tree_growing import LEAST_GAIN
+from graftboost.reference.regrow import Graft, insert, regrow
+from graftboost.reference.tree_grower import LEAST_GAIN
 from graftboost.reference.tree_update import TreeUpdate
 
 

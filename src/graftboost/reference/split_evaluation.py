@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from graftboost.reference.bins import MISSING, Feature
-from graftboost.reference.losses import Loss, Sums
+from graftboost.reference.loss import Loss, Sums
 from graftboost.reference.tree import NEVER, NO_SPLIT, Split
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from graftboost.reference.losses import Sums
+from graftboost.reference.loss import Sums
 
 NEVER = -math.inf
 

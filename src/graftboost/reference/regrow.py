@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from graftboost.reference.tree import Tree
-from graftboost.reference.tree_growing import grow
+from graftboost.reference.tree_grower import grow
 from graftboost.reference.tree_update import TreeUpdate
 
 

@@ -1,4 +1,4 @@
-#include "update/updater.hpp"
+#include "update/update_trees.hpp"
 
 #include <algorithm>
 #include <chrono>
