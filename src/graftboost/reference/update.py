@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from graftboost.reference.booking import book
 from graftboost.reference.boosting import Model
-from graftboost.reference.split_check import check
 from graftboost.reference.growth_order import replay
 from graftboost.reference.regrow import insert, regrow
+from graftboost.reference.split_check import check
 from graftboost.reference.tree_update import ToleranceRule, TreeUpdate
 
 
