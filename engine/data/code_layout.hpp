@@ -124,9 +124,9 @@ class CodeLayout {
   // The numbers of bundled and sparse features in which the value 0 differs from the common code.
   const std::vector<std::uint32_t>& zero_differs() const { return tables_->zero_differs; }
 
- private:
   static constexpr std::size_t n_byte_values = 256;
 
+ private:
   // Lays out a feature behind those that are laid out already.
   void lay_out(std::uint32_t number, Kind kind, std::size_t position);
   void lay_out_bundle(const std::vector<std::uint32_t>& numbers,

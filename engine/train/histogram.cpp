@@ -1,6 +1,5 @@
 #include "train/histogram.hpp"
 
-#include <array>
 #include <numeric>
 #include <vector>
 
@@ -8,10 +7,6 @@
 
 namespace graftboost {
 namespace {
-
-// RowTable counted together: a feature's offset is looked up once for all of them, and while one
-// row's cell waits for memory the others' go on.
-constexpr std::size_t rows_together = 4;
 
 template <class Sums, bool weighted, bool squared>
 Sums sums_of(const RecordedGradients& recorded, Slot row) {
@@ -25,54 +20,55 @@ Sums sums_of(const RecordedGradients& recorded, Slot row) {
   return Sums(totals);
 }
 
-// The dense cells of `n_rows` rows (a constant to the compiler).
-//
-// Inlined, with its own copy of the sums: they stay in registers only if no store can change them.
-template <std::size_t n_rows, class Sums>
-[[gnu::always_inline]] inline void add_dense(const RowTable& rows, const Slot* slots,
-                                             std::array<Sums, n_rows> sums, Sums* histogram) {
-  const CodeLayout& layout = rows.layout;
-  std::array<const std::uint8_t*, n_rows> bytes;
-  for (std::size_t i = 0; i < n_rows; ++i) bytes[i] = rows.narrow_codes(slots[i]);
-  const std::uint32_t* offset = layout.byte_offsets().data();
-  for (std::size_t j = 0, n = layout.first_bundle(); j < n; ++j) {
-    Sums* cells = histogram + offset[j];
-    for (std::size_t i = 0; i < n_rows; ++i) cells[bytes[i][j]] += sums[i];
-  }
-  for (std::size_t j = layout.first_bundle(), n = layout.n_bytes(); j < n; ++j) {
-    const std::uint32_t* cell = layout.bundle_cells(j);
-    for (std::size_t i = 0; i < n_rows; ++i) histogram[cell[bytes[i][j]]] += sums[i];
-  }
-  offset = layout.word_offsets().data();
-  for (std::size_t j = 0, n = layout.n_words(), first = layout.first_word(); j < n; ++j) {
-    Sums* cells = histogram + offset[j];
-    for (std::size_t i = 0; i < n_rows; ++i) cells[rows.wide_codes(slots[i])[first + j]] += sums[i];
-  }
-}
+// Where the plain cells of rows are, and which cells of a histogram they mean. Copied before the
+// loops: stores to a histogram might change the layout, as far as the compiler knows.
+struct PlainCells {
+  const std::uint8_t* cells;
+  std::size_t row_bytes;
+  std::size_t n_narrow, n_bytes, first_word, n_words;
+  const std::uint32_t *byte_offsets, *bundle_cells, *word_offsets;
 
+  explicit PlainCells(const RowTable& rows)
+      : cells(rows.cells.data()),
+        row_bytes(rows.layout.row_bytes()),
+        n_narrow(rows.layout.first_bundle()),
+        n_bytes(rows.layout.n_bytes()),
+        first_word(rows.layout.first_word()),
+        n_words(rows.layout.n_words()),
+        byte_offsets(rows.layout.byte_offsets().data()),
+        bundle_cells(n_bytes > n_narrow ? rows.layout.bundle_cells(n_narrow) : nullptr),
+        word_offsets(rows.layout.word_offsets().data()) {}
+
+  const std::uint8_t* of(Slot row) const { return cells + row * row_bytes; }
+
+  template <class Sums>
+  [[gnu::always_inline]] void add(Slot row, const Sums sums, Sums* histogram) const {
+    const std::uint8_t* bytes = of(row);
+    for (std::size_t j = 0; j < n_narrow; ++j) histogram[byte_offsets[j] + bytes[j]] += sums;
+    const std::uint32_t* cell = bundle_cells;
+    for (std::size_t j = n_narrow; j < n_bytes; ++j, cell += CodeLayout::n_byte_values)
+      histogram[cell[bytes[j]]] += sums;
+    const auto* words = reinterpret_cast<const std::uint16_t*>(bytes) + first_word;
+    for (std::size_t j = 0; j < n_words; ++j) histogram[word_offsets[j] + words[j]] += sums;
+  }
+};
+
+// Row by row: several rows at once would add to the same cell one after the other wherever most of
+// them have the same code, and each addition would wait for the store before it.
 template <class Sums, bool weighted, bool squared>
 void accumulate_as(const RowTable& rows, const RecordedGradients& recorded,
                    std::span<const Slot> slots, Sums* histogram, const SparseEntries& entries) {
+  const PlainCells plain(rows);
   const bool has_sparse = entries.begin != nullptr;
-  const auto add_rows = [&]<std::size_t n_rows>(const Slot* from) {
-    std::array<Sums, n_rows> sums;
-    for (std::size_t i = 0; i < n_rows; ++i) {
-      sums[i] = sums_of<Sums, weighted, squared>(recorded, from[i]);
-      __builtin_prefetch(rows.narrow_codes(from[i + slots_read_ahead]));
-      if (has_sparse) __builtin_prefetch(entries.count + from[i + slots_read_ahead]);
-    }
-    add_dense<n_rows>(rows, from, sums, histogram);
-    if (!has_sparse) return;
-    for (std::size_t i = 0; i < n_rows; ++i) {
-      if (entries.count[from[i]] == 0) continue;
-      for (const std::uint32_t entry : entries.of(from[i])) histogram[entry] += sums[i];
-    }
-  };
-  std::size_t i = 0;
-  for (; i + rows_together <= slots.size(); i += rows_together) {
-    add_rows.template operator()<rows_together>(slots.data() + i);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const Slot row = slots.data()[i], ahead = slots.data()[i + slots_read_ahead];
+    __builtin_prefetch(plain.of(ahead));
+    const Sums sums = sums_of<Sums, weighted, squared>(recorded, row);
+    plain.add(row, sums, histogram);
+    if (!has_sparse) continue;
+    __builtin_prefetch(entries.count + ahead);
+    for (const std::uint32_t entry : entries.of(row)) histogram[entry] += sums;
   }
-  for (; i < slots.size(); ++i) add_rows.template operator()<1>(slots.data() + i);
 }
 
 }  // namespace
