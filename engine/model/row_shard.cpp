@@ -105,10 +105,9 @@ ReachingRows RowShard::rows_in(std::size_t t, const std::vector<std::int32_t>& l
 
 WipedVector<MovedRow> RowShard::shift(std::size_t t, const Tree& tree, NodeIndex top,
                                       const Split& before, const TrainingParams& params,
-                                      LossKind kind) {
+                                      LossKind kind, Array<Slot>& slots) {
   const Split& after = tree[top].split;
   const FeatureLayout& feature = rows.layout.of(after.feature);
-  Array<Slot> slots;
   const ReachingRows reached = rows_in(t, tree.leaf_ids_under(top), params, slots);
   const auto moving = [&](std::span<const Slot> from) {
     Array<Slot> found;

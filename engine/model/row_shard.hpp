@@ -94,7 +94,7 @@ class RowShard {
   // Routes the rows below `top` again, whose split was `before`. Writes their new leaf ids, and
   // returns the rows of the subsample that moved.
   WipedVector<MovedRow> shift(std::size_t t, const Tree& tree, NodeIndex top, const Split& before,
-                              const TrainingParams& params, LossKind kind);
+                              const TrainingParams& params, LossKind kind, Array<Slot>& slots);
   // Moves all rows of one leaf to another.
   void merge_leaves(std::size_t t, std::int32_t from, std::int32_t to);
   // To be called before the leaf ids or recorded gradients of these rows change.

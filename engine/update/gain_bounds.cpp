@@ -4,13 +4,6 @@
 #include <cmath>
 
 namespace graftboost {
-namespace {
-
-// Relative error of scores, many times over.
-constexpr double rounding = 1e-13;
-
-}  // namespace
-
 bool GainBounds::are_grouped(const CodeLayout& layout) {
   constexpr std::size_t many = 64, most = 4;
   const std::size_t n_differing = layout.n_differing();
@@ -109,50 +102,18 @@ GainBounds::Ceiling GainBounds::ceiling(const GainParams& params, const Totals& 
 
 // --- bounds --------------------------------------------------------------------------------------
 
-double GainBounds::limit(const GainParams& params, const Totals& node, std::size_t unit,
-                         std::uint32_t evaluated_feature) const {
-  if (!guards_.empty()) return limit(params, node, ceilings_[unit]);
-  return evaluated_feature == own_feature_ ? limit_of_groups(params, node)
-                                           : limit_of_all(params, node);
+double GainBounds::Limits::of_all() const {
+  if (!bounds_.guards_.empty()) return of(bounds_.highest_);
+  return std::max(of(bounds_.own_), of_groups());
 }
 
-double GainBounds::limit_of_all(const GainParams& params, const Totals& node) const {
-  if (!guards_.empty()) return limit(params, node, highest_);
-  return std::max(limit(params, node, own_), limit_of_groups(params, node));
-}
-
-double GainBounds::limit_of_groups(const GainParams& params, const Totals& node) const {
-  if (pending_) return std::numeric_limits<double>::infinity();
+double GainBounds::Limits::of_groups() const {
+  if (bounds_.pending_) return std::numeric_limits<double>::infinity();
   double highest = no_gain;
   // Waiting candidates become valid only when rows are added.
-  const std::size_t n = n_added_ == 0 ? GroupSurvey::n_groups : ceilings_.size();
-  for (std::size_t i = 0; i < n; ++i)
-    highest = std::max(highest, limit(params, node, ceilings_[i]));
+  const std::size_t n = bounds_.n_added_ == 0 ? GroupSurvey::n_groups : bounds_.ceilings_.size();
+  for (std::size_t i = 0; i < n; ++i) highest = std::max(highest, of(bounds_.ceilings_[i]));
   return highest;
-}
-
-double GainBounds::limit(const GainParams& params, const Totals& node,
-                         const Ceiling& ceiling) const {
-  const double worth = worth_at_most(ceiling);
-  // A gain is a difference of scores and has their rounding error, which may be all of a small
-  // gain.
-  const double g = static_cast<double>(node.g) * params.gradient_unit;
-  const double h = static_cast<double>(node.h) * params.hessian_unit + params.l2;
-  const double score = h > 0 ? g * g / h : 0;
-  return worth - worth_of_node(params, node) + rounding * (worth + score);
-}
-
-double GainBounds::worth_of_node(const GainParams& params, const Totals& node) const {
-  const double h = static_cast<double>(node.h) * params.hessian_unit;
-  const double g = static_cast<double>(node.g) * params.gradient_unit - centre_ * h;
-  return h + params.l2 > 0 ? g * g / (h + params.l2) : 0;
-}
-
-double GainBounds::worth_at_most(const Ceiling& ceiling) const {
-  if (ceiling.root < 0) return no_gain;
-  const double reach = ceiling.reach, root = ceiling.root + (drift_ - ceiling.drift) * reach;
-  const double left = 1 - (lost_ - ceiling.lost) * reach * reach;
-  return left > 0 ? root * root / left * (1 + slack) : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace graftboost

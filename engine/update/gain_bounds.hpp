@@ -36,6 +36,8 @@ namespace graftboost {
 // A unit is a set of features that share a bound and are evaluated together: one feature, or all
 // grouped ones.
 class GainBounds {
+  struct Ceiling;
+
  public:
   static bool are_grouped(const CodeLayout& layout);
   static std::size_t n_units(const CodeLayout& layout) {
@@ -85,12 +87,27 @@ class GainBounds {
 
   // --- bounds -----------------------------------------------------------------------------------
 
-  // No gain of a candidate of the unit exceeds this, those of `evaluated_feature` possibly
-  // excepted.
-  double limit(const GainParams& params, const Totals& node, std::size_t unit,
-               std::uint32_t evaluated_feature) const;
-  // No gain of any bounded candidate exceeds this: one comparison instead of one per feature.
-  double limit_of_all(const GainParams& params, const Totals& node) const;
+  // The bounds for a node with these sums.
+  class Limits {
+   public:
+    // No gain of a candidate of the unit exceeds this, those of `evaluated_feature` possibly
+    // excepted.
+    double of_unit(std::size_t unit, std::uint32_t evaluated_feature) const;
+    // No gain of any bounded candidate exceeds this: one comparison instead of one per feature.
+    double of_all() const;
+
+   private:
+    friend GainBounds;
+    Limits(const GainBounds& bounds, const GainParams& params, const Totals& node);
+    double of(const Ceiling& ceiling) const;
+    double of_groups() const;
+
+    const GainBounds& bounds_;
+    double worth_, score_;  // of the node
+  };
+  Limits limits(const GainParams& params, const Totals& node) const {
+    return Limits(*this, params, node);
+  }
   // Another split by the same feature moves at least so many rows.
   std::int64_t rows_to_move() const { return margin_.rows > 1 ? margin_.rows : 1; }
 
@@ -122,8 +139,6 @@ class GainBounds {
   void raise(Ceiling& ceiling, const Ceiling& other) const;
   Ceiling ceiling(const GainParams& params, const Totals& node, double gain,
                   double least_hessian) const;
-  double limit(const GainParams& params, const Totals& node, const Ceiling& ceiling) const;
-  double limit_of_groups(const GainParams& params, const Totals& node) const;
   double worth_of_node(const GainParams& params, const Totals& node) const;
   double worth_at_most(const Ceiling& ceiling) const;
 
@@ -172,6 +187,40 @@ void GainBounds::row_changed(const GainParams& params, const Totals& row, bool e
     if (guard.rows_short > 0 && guard.hessian_short > 0 && code != missing_code) continue;
     ceilings_[f].root = highest_.root = Ceiling::unknown;
   }
+}
+
+inline GainBounds::Limits::Limits(const GainBounds& bounds, const GainParams& params,
+                                  const Totals& node)
+    : bounds_(bounds), worth_(bounds.worth_of_node(params, node)) {
+  const double g = static_cast<double>(node.g) * params.gradient_unit;
+  const double h = static_cast<double>(node.h) * params.hessian_unit + params.l2;
+  score_ = h > 0 ? g * g / h : 0;
+}
+
+inline double GainBounds::Limits::of(const Ceiling& ceiling) const {
+  // A gain is a difference of scores and has their rounding error, which may be all of a small
+  // gain. This is many times the relative error of a score.
+  constexpr double rounding = 1e-13;
+  const double worth = bounds_.worth_at_most(ceiling);
+  return worth - worth_ + rounding * (worth + score_);
+}
+
+inline double GainBounds::Limits::of_unit(std::size_t unit, std::uint32_t evaluated_feature) const {
+  if (!bounds_.guards_.empty()) return of(bounds_.ceilings_[unit]);
+  return evaluated_feature == bounds_.own_feature_ ? of_groups() : of_all();
+}
+
+inline double GainBounds::worth_of_node(const GainParams& params, const Totals& node) const {
+  const double h = static_cast<double>(node.h) * params.hessian_unit;
+  const double g = static_cast<double>(node.g) * params.gradient_unit - centre_ * h;
+  return h + params.l2 > 0 ? g * g / (h + params.l2) : 0;
+}
+
+inline double GainBounds::worth_at_most(const Ceiling& ceiling) const {
+  if (ceiling.root < 0) return no_gain;
+  const double reach = ceiling.reach, root = ceiling.root + (drift_ - ceiling.drift) * reach;
+  const double left = 1 - (lost_ - ceiling.lost) * reach * reach;
+  return left > 0 ? root * root / left * (1 + slack) : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace graftboost

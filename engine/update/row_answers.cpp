@@ -7,12 +7,12 @@
 namespace graftboost {
 
 template <class Sums>
-Histogram<Sums> count_node(const UpdateContext& context, std::size_t t, NodeIndex node) {
+Histogram<Sums> count_node(const UpdateContext& context, std::size_t t, NodeIndex node,
+                           Array<Slot>& slots) {
   const ModelState& model = context.model;
   Histogram<Sums> histogram(model.layout().histogram_size());
   histogram.fill(Sums(Totals{}));
   const std::vector<std::int32_t> leaves = model.nodes.tree(t).leaf_ids_under(node);
-  Array<Slot> slots;
   for (const RowShard& shard : model.shards) {
     const ReachingRows rows = shard.rows_in(t, leaves, model.params, slots);
     accumulate(shard.rows, shard.recorded_in(t, model.loss.kind), rows.inside, histogram.data());
@@ -21,19 +21,19 @@ Histogram<Sums> count_node(const UpdateContext& context, std::size_t t, NodeInde
 }
 
 template <class Sums>
-void answer(const UpdateContext& context, TreeCheck<Sums>& check) {
+void answer(const UpdateContext& context, TreeCheck<Sums>& check, Array<Slot>& slots) {
   std::vector<NodeIndex>& nodes = check.to_count;
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   for (const NodeIndex node : nodes)
-    check.counted.emplace_back(node, count_node<Sums>(context, check.t, node));
+    check.counted.emplace_back(node, count_node<Sums>(context, check.t, node, slots));
   ModelState& model = context.model;
   const Tree& tree = model.nodes.tree(check.t);
   for (const Shift& shift : check.shifts) {
     std::vector<MovedRows>& parts = check.moved.emplace_back();
     for (RowShard& shard : model.shards) {
       parts.push_back({&shard.rows, shard.shift(check.t, tree, shift.node, shift.before,
-                                                model.params, model.loss.kind)});
+                                                model.params, model.loss.kind, slots)});
     }
   }
 }
@@ -56,9 +56,9 @@ void recount_tree(ModelState& model, std::size_t t, const GainParams& gain) {
   }
 }
 
-#define GRAFTBOOST_FOR_SUMS(Sums)                                                    \
-  template Histogram<Sums> count_node(const UpdateContext&, std::size_t, NodeIndex); \
-  template void answer(const UpdateContext&, TreeCheck<Sums>&);                      \
+#define GRAFTBOOST_FOR_SUMS(Sums)                                                                  \
+  template Histogram<Sums> count_node(const UpdateContext&, std::size_t, NodeIndex, Array<Slot>&); \
+  template void answer(const UpdateContext&, TreeCheck<Sums>&, Array<Slot>&);                      \
   template void recount_tree<Sums>(ModelState&, std::size_t, const GainParams&);
 GRAFTBOOST_FOR_SUMS(PackedSums)
 GRAFTBOOST_FOR_SUMS(WideSums)

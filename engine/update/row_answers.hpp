@@ -8,11 +8,12 @@ namespace graftboost {
 
 // Adds the rows of a node, over all shards, to a histogram of all cells of the layout.
 template <class Sums>
-Histogram<Sums> count_node(const UpdateContext& context, std::size_t t, NodeIndex node);
+Histogram<Sums> count_node(const UpdateContext& context, std::size_t t, NodeIndex node,
+                           Array<Slot>& slots);
 
-// Answers the requests of a check that waits.
+// Answers the requests of a check that waits. `slots` is memory to work in.
 template <class Sums>
-void answer(const UpdateContext& context, TreeCheck<Sums>& check);
+void answer(const UpdateContext& context, TreeCheck<Sums>& check, Array<Slot>& slots);
 
 // Counts the histograms of a tree that are cached, from the rows held before the update.
 template <class Sums>

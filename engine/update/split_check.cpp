@@ -263,18 +263,20 @@ void SplitChecker<Sums>::evaluate_changed(NodeIndex i, std::size_t depth) {
 template <class Sums>
 BestSplit SplitChecker<Sums>::find_best(NodeIndex i, std::size_t depth) {
   const bool known = bounds(i).known();
-  const std::uint32_t likely = layout().number_of(node(i).split.feature);
+  const std::uint32_t own = node(i).split.feature, likely = layout().number_of(own);
   if (!known) bounds(i).start(context_.gain, node(i).sums, layout());
   evaluate_changed(i, depth);
   BestSplit best = evaluate_unbounded(i, depth);
-  if (likely != ColumnIndex::none && (grouped_ ? known : !known || limit(i, likely) != no_gain)) {
+  if (likely != ColumnIndex::none &&
+      (grouped_ ? known : !known || limits(i).of_unit(likely, own) != no_gain)) {
     const BestSplit found = evaluate_feature(i, depth, likely);
     if (found.better_than(best)) best = found;
   }
+  const GainBounds::Limits limits = this->limits(i);
   for (std::size_t u = 0; u < n_units_; ++u) {
     const std::size_t unit = grouped_ ? u : layout().by_offset()[u];
     if (!grouped_ && unit == likely) continue;
-    const double most = known ? limit(i, unit) : -no_gain;
+    const double most = known ? limits.of_unit(unit, own) : -no_gain;
     // Of equal gains the smaller feature wins, so an equal bound does not rule a unit out.
     if (most < best.gain || most == no_gain) continue;
     evaluate_unit(i, depth, unit, best);
@@ -312,7 +314,7 @@ template <class Sums>
 typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::check_regret(NodeIndex i,
                                                                       std::size_t depth) {
   const std::int64_t n = node(i).sums.n;
-  const std::uint32_t own = layout().number_of(node(i).split.feature);
+  const std::uint32_t own_column = node(i).split.feature, own = layout().number_of(own_column);
   const bool known = bounds(i).known();
   const double present = gain_of_split(i);
   const bool is_void = present == no_gain;
@@ -324,8 +326,7 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::check_regret(NodeIndex 
   // Ungrouped bounds cover all features and can decide without a histogram.
   const auto passes_by_bounds = [&](double unbounded) {
     if (!known) return false;
-    const double most = bounds(i).limit_of_all(context_.gain, node(i).sums);
-    return tolerates(std::max(unbounded, most), present, n_least);
+    return tolerates(std::max(unbounded, limits(i).of_all()), present, n_least);
   };
   if (!grouped_ && passes_by_bounds(no_gain)) return Outcome::passes;
   if (!require_histogram(i, depth)) return Outcome::waits;
@@ -336,7 +337,8 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::check_regret(NodeIndex 
 
   BestSplit best_own;
   SplitEvaluator<Sums> evaluator(context_.gain, node(i).sums);
-  if (is_void || !known || grouped_ || !tolerates(limit(i, own), present, n_least)) {
+  if (is_void || !known || grouped_ ||
+      !tolerates(limits(i).of_unit(own, own_column), present, n_least)) {
     best_own = evaluate_feature(i, depth, own);
     bounds(i).set_margin(
         evaluator.margin(layout()[own], path_.of_feature(depth, own), node(i).split));
@@ -344,10 +346,11 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::check_regret(NodeIndex 
   const double standard = is_void ? best_own.gain : present;
   if (standard == no_gain || !tolerates(std::max(best_own.gain, unbounded), standard, n))
     return Outcome::fails;
+  const GainBounds::Limits limits = this->limits(i);
   for (std::size_t u = 0; u < n_units_; ++u) {
     const std::size_t unit = grouped_ ? u : layout().by_offset()[u];
     if (!grouped_ && unit == own) continue;
-    if (known && tolerates(limit(i, unit), standard, n)) continue;
+    if (known && tolerates(limits.of_unit(unit, own_column), standard, n)) continue;
     BestSplit best;
     evaluate_unit(i, depth, unit, best);
     if (!tolerates(best.gain, standard, n)) return Outcome::fails;

@@ -109,10 +109,7 @@ class SplitChecker {
   BestSplit evaluate_unbounded(NodeIndex i, std::size_t depth);
   void evaluate_changed(NodeIndex i, std::size_t depth);
   BestSplit find_best(NodeIndex i, std::size_t depth);
-  // The bound of a unit; the node's own feature is evaluated apart.
-  double limit(NodeIndex i, std::size_t unit) {
-    return bounds(i).limit(context_.gain, node(i).sums, unit, node(i).split.feature);
-  }
+  GainBounds::Limits limits(NodeIndex i) { return bounds(i).limits(context_.gain, node(i).sums); }
 
   const UpdateContext& context_;
   bool grouped_;

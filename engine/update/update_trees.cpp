@@ -73,6 +73,7 @@ class Updater {
         is_counted_(model_.nodes.size()) {
     for (int i = 0; i < n_threads_; ++i)
       checkers_.push_back(std::make_unique<SplitChecker<Sums>>(context));
+    slots_.resize(checkers_.size());
   }
 
   // False if a refit is cheaper.
@@ -239,7 +240,10 @@ class Updater {
     });
     std::erase(waiting, nullptr);
     while (!waiting.empty()) {
-      parallel(n_threads_, waiting.size(), [&](std::size_t i) { answer(context_, *waiting[i]); });
+      parallel(n_threads_, checkers_.size(), [&](std::size_t u) {
+        for (std::size_t i = u; i < waiting.size(); i += checkers_.size())
+          answer(context_, *waiting[i], slots_[u]);
+      });
       parallel(n_threads_, checkers_.size(), [&](std::size_t u) {
         for (std::size_t i = u; i < waiting.size(); i += checkers_.size()) {
           checkers_[u]->resume(*waiting[i]);
@@ -338,6 +342,7 @@ class Updater {
   std::vector<Array<double>> added_scores_;  // before the next iteration, per tree of one
   std::vector<Array<Gradient>> added_gradients_;
   std::vector<std::unique_ptr<SplitChecker<Sums>>> checkers_;  // one per thread
+  std::vector<Array<Slot>> slots_;                             // likewise
   std::mutex regrowers_lock_;
   std::vector<std::unique_ptr<Regrower<Sums>>> regrowers_;  // those that are idle
 };
