@@ -1,10 +1,13 @@
 // Small models for tests, and their state in a form that can be compared.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <variant>

@@ -30,6 +30,14 @@ TEST_CASE("leaf ids take one byte up to 256 leaves, and two beyond") {
   grown.resize(15);
   CHECK_EQ(grown.wide.size(), 15);
   CHECK(grown.narrow.empty());
+  // Also if a shard has had no rows in between.
+  grown.resize(0);
+  const LeafIds copy = grown;
+  for (LeafIds ids : {grown, copy, LeafIds(0, 257)}) {
+    ids.resize(3);
+    CHECK_EQ(ids.wide.size(), 3);
+    CHECK(ids.narrow.empty());
+  }
 }
 
 TEST_CASE("rows are selected by leaf, ascending") {

@@ -113,5 +113,37 @@ TEST_CASE("models do not depend on the number of shards") {
   CHECK(tried.shifted > 0);
 }
 
+TEST_CASE("a shard that has lost all its rows takes rows again") {
+  for (const int max_leaf_nodes : {20, 300}) {
+    ModelOptions options;
+    options.loss = LossKind::squared;
+    options.training.min_samples_leaf = 1;
+    options.training.max_leaf_nodes = max_leaf_nodes;
+    options.training.n_estimators = 2;
+    const TrainingRows rows = random_rows(options, 600, 9);
+    const auto bins = bins_of(rows, options);
+    const auto one = fit_model(rows, options, bins);
+    options.n_shards = 7;
+    const auto many = fit_model(rows, options, bins);
+    CHECK_EQ(state_of(*one).nodes.tree(0).n_leaves(), max_leaf_nodes);
+    std::vector<std::size_t> moved;
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      if (state_of(*many).shards.shard_of(rows.ids()[r]) == 3) moved.push_back(r);
+    const TrainingRows of_shard = rows.select(moved), none = rows.slice(0, 0);
+    const UpdateRule keep{UpdateRule::Kind::regret, std::numeric_limits<double>::infinity(), 1};
+    for (int times = 0; times < 2; ++times) {
+      for (const auto& model : {one.get(), many.get()}) change(*model, none, of_shard.ids(), keep);
+      CHECK_EQ(state_of(*many).shards[3].size(), 0);
+      check_same(state_of(*one), state_of(*many));
+      many->check_state(1);
+      for (const auto& model : {one.get(), many.get()}) change(*model, of_shard, {}, keep);
+      check_same(state_of(*one), state_of(*many));
+      many->check_state(1);
+      many->refit(1);
+      one->refit(1);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace graftboost
