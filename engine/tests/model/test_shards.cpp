@@ -127,8 +127,9 @@ TEST_CASE("a shard that has lost all its rows takes rows again") {
     const auto many = fit_model(rows, options, bins);
     CHECK_EQ(state_of(*one).nodes.tree(0).n_leaves(), max_leaf_nodes);
     std::vector<std::size_t> moved;
+    const ModelState dealt = state_of(*many);
     for (std::size_t r = 0; r < rows.size(); ++r)
-      if (state_of(*many).shards.shard_of(rows.ids()[r]) == 3) moved.push_back(r);
+      if (dealt.shards.shard_of(rows.ids()[r]) == 3) moved.push_back(r);
     const TrainingRows of_shard = rows.select(moved), none = rows.slice(0, 0);
     const UpdateRule keep{UpdateRule::Kind::regret, std::numeric_limits<double>::infinity(), 1};
     for (int times = 0; times < 2; ++times) {
