@@ -149,6 +149,15 @@ void collect_histograms(Collector& to, const ModelState& model) {
   to.arrays.push_back(std::move(sums));
 }
 
+// The length of sparse_entries. Rows that are merged leave the gaps of removed rows behind.
+std::size_t n_entries(const RowTable& rows, bool merges) {
+  if (!merges) return rows.sparse_entries.size();
+  std::size_t n = 0;
+  for (std::size_t r = 0; r < rows.sparse_begin.size(); ++r)
+    n += std::size_t{rows.sparse_count[r]} + rows.rare_count[r];
+  return n;
+}
+
 // A copy of a model with all rows in one shard.
 ModelState merged(const ModelState& model) {
   ModelState one = model;
@@ -217,7 +226,8 @@ Summary summary_of(const ModelState& model, bool state, bool room) {
   if (!state) return summary;
   summary.n_rows = model.n_rows();
   summary.room = with_room(summary.n_rows, room);
-  for (const RowShard& shard : model.shards) summary.n_entries += shard.rows.sparse_entries.size();
+  const bool merges = model.shards.size() > 1;
+  for (const RowShard& shard : model.shards) summary.n_entries += n_entries(shard.rows, merges);
   return summary;
 }
 

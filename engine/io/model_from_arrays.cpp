@@ -357,6 +357,7 @@ void take_trees_of_rows(ModelState& model, const Source& source, const Summary& 
   for (std::size_t t = 0; t < n_trees; ++t) {
     model.nodes[t].counted = counted[t] != 0;
     trees[t].recorded = std::move(recorded[t]);
+    trees[t].leaf_ids = LeafIds(0, model.params.max_leaf_nodes);
   }
   if (model.params.max_leaf_nodes <= 256) {
     auto ids = source.lent_pieces<std::uint8_t>("tree_leaf_ids", n_trees, n, room);

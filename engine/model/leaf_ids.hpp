@@ -15,23 +15,24 @@ namespace graftboost {
 struct LeafIds {
   Array<std::uint8_t> narrow;
   Array<std::uint16_t> wide;
+  bool is_wide = false;  // which of them is in use, also while a shard has no rows
 
   LeafIds() = default;
-  LeafIds(std::size_t n_rows, int max_leaf_nodes) {
-    max_leaf_nodes <= 256 ? narrow.reserve(n_rows + room_to_grow(n_rows))
-                          : wide.reserve(n_rows + room_to_grow(n_rows));
-    max_leaf_nodes <= 256 ? narrow.resize(n_rows) : wide.resize(n_rows);
+  LeafIds(std::size_t n_rows, int max_leaf_nodes) : is_wide(max_leaf_nodes > 256) {
+    is_wide ? wide.reserve(n_rows + room_to_grow(n_rows))
+            : narrow.reserve(n_rows + room_to_grow(n_rows));
+    resize(n_rows);
   }
-  void resize(std::size_t n_rows) { wide.empty() ? narrow.resize(n_rows) : wide.resize(n_rows); }
-  std::uint16_t operator[](std::size_t row) const { return wide.empty() ? narrow[row] : wide[row]; }
+  void resize(std::size_t n_rows) { is_wide ? wide.resize(n_rows) : narrow.resize(n_rows); }
+  std::uint16_t operator[](std::size_t row) const { return is_wide ? wide[row] : narrow[row]; }
   // Calls `use` with the array itself, so that loops over rows do not ask for the width each time.
   template <class Use>
   decltype(auto) visit(Use&& use) {
-    return wide.empty() ? use(narrow.data()) : use(wide.data());
+    return is_wide ? use(wide.data()) : use(narrow.data());
   }
   template <class Use>
   decltype(auto) visit(Use&& use) const {
-    return wide.empty() ? use(narrow.data()) : use(wide.data());
+    return is_wide ? use(wide.data()) : use(narrow.data());
   }
 };
 

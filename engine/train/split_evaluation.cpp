@@ -36,6 +36,8 @@ struct SplitEvaluator<Sums>::FeatureObserver : Best {
   const SplitEvaluator& evaluator;
   FeatureSurvey survey;
   bool any_valid = false;  // in the present pass over the edges
+  bool is_open = false;  // the last candidate so far is valid: the next one has yet to be surveyed
+  std::uint32_t last_valid = 0;  // the last edge with a valid candidate, in the present pass
 
   explicit FeatureObserver(const SplitEvaluator& of) : evaluator(of) {}
 
@@ -72,9 +74,21 @@ struct SplitEvaluator<Sums>::FeatureObserver : Best {
     std::size_t begin = 0, end = n_fit;
     while (begin < end && scores[begin] == no_gain) ++begin;
     while (begin < end && scores[end - 1] == no_gain) --end;
-    if (begin == end) return;
     const NodeScale& scale = evaluator.scale_;
     const auto left_hessian = [&](std::size_t i) { return hessian(left.h[left.too_few + i]); };
+    // What the candidate after the last valid one lacks.
+    const auto add_next = [&] {
+      if (end < n_fit) {
+        survey.add_short(0, scale.least_hessian - (scale.h - left_hessian(end)));
+      } else if (left.up_to < n) {
+        survey.add_short(left.rows(left.up_to) - evaluator.most_, 0);
+      }
+      is_open = end == n_fit && left.up_to == n;
+    };
+    if (begin == end) {
+      if (is_open) begin = end = 0, add_next();
+      return;
+    }
     const auto edge = [&](std::size_t i) {
       return static_cast<std::uint32_t>(first + left.too_few + i);
     };
@@ -89,18 +103,17 @@ struct SplitEvaluator<Sums>::FeatureObserver : Best {
     }
     any_valid = true;
     survey.add_child(scale.h - left_hessian(end - 1));
-    // The last stretch with a valid candidate decides.
-    survey.last = static_cast<Code>(std::min<std::uint32_t>(survey.last, edge(end - 1) + 1));
-    if (end < n_fit) {
-      survey.add_short(0, scale.least_hessian - (scale.h - left_hessian(end)));
-    } else if (left.up_to < n) {
-      survey.add_short(left.rows(left.up_to) - evaluator.most_, 0);
-    }
+    last_valid = edge(end - 1);
+    add_next();
   }
 
   // If no candidate is valid, the survey tells what the nearest one lacks.
   void end_edges(const Sums* cells, std::uint32_t n_edges, const Totals& missing) {
-    if (std::exchange(any_valid, false)) return;
+    is_open = false;
+    if (std::exchange(any_valid, false)) {
+      survey.last = static_cast<Code>(std::min<std::uint32_t>(survey.last, last_valid + 1));
+      return;
+    }
     survey.first = 0xffff;
     survey.last = 0;
     Sums running(missing);
@@ -177,14 +190,14 @@ void SplitEvaluator<Sums>::evaluate_edges(const Sums* cells, std::uint32_t n_edg
   for (std::uint32_t begin = 0; begin < n_edges; begin += candidates_together) {
     const std::size_t n = std::min<std::size_t>(candidates_together, n_edges - begin);
     left.add_up(cells + 1 + begin, n, least_, most_, running);
-    if (left.too_few < left.up_to) {
-      const std::size_t n_fit = left.up_to - left.too_few;
+    const std::size_t n_fit = left.up_to - std::min(left.too_few, left.up_to);
+    if (n_fit != 0) {
       (is_shiftable_ ? score_shiftable : score_any)(
           left.g.data() + left.too_few, left.h.data() + left.too_few, n_fit, scale_, scores.data());
       const auto last_code = static_cast<std::uint32_t>(1 + begin + left.too_few);
       observer.add(scores.data(), n_fit, 2 * last_code + key_offset, 2);
-      if constexpr (Observer::surveys) observer.add_edges(scores.data(), left, n_fit, n, 1 + begin);
     }
+    if constexpr (Observer::surveys) observer.add_edges(scores.data(), left, n_fit, n, 1 + begin);
     if (left.up_to < n) break;
   }
   if constexpr (Observer::surveys) observer.end_edges(cells, n_edges, missing);

@@ -1,0 +1,115 @@
+// An update up to the point at which rows are booked.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tests/models.hpp"
+#include "update/booking.hpp"
+#include "update/changed_rows.hpp"
+#include "update/node_undo.hpp"
+#include "update/update_context.hpp"
+
+namespace graftboost::testing {
+
+// Owns a model with an update under way: some rows are marked as removed, and others were appended.
+// If `lays_out`, all rare columns are laid out, whether enough rows have them or not.
+class StartedUpdate {
+ public:
+  StartedUpdate(const ModelOptions& options, std::size_t n_rows, std::size_t n_added,
+                double share_removed, std::uint64_t seed, bool lays_out = false)
+      : rows(random_rows(options, n_rows + n_added, seed)),
+        model(fit_state(rows.slice(0, n_rows), options)),
+        before(model),
+        undo(std::make_unique<NodeUndo>(model)) {
+    Random random(seed + 7);
+    for (RowShard& shard : model.shards) {
+      std::vector<Slot> removed;
+      for (Slot slot = 0; slot < shard.size(); ++slot)
+        if (random.chance(share_removed)) removed.push_back(slot);
+      for (const Slot slot : removed)
+        model.target_sums.add(shard.rows.target[slot], -shard.weight_of(slot));
+      shard.begin_update(std::move(removed));
+    }
+    if (n_added != 0) {
+      const TrainingRows added = rows.slice(n_rows, n_rows + n_added);
+      model.shards.append(*model.bins, added.sample(), model.loss.kind, 1);
+    }
+    for (RowShard& shard : model.shards) {
+      shard.put_on_grids(model.loss, shard.n_before());
+      model.add_targets(shard, shard.n_before());
+      shard.extend_trees();
+    }
+    std::vector<WipedVector<RowTable::NewCell>> new_cells;
+    if (lays_out) new_cells = lay_out_rare();
+    changed = std::make_unique<ChangedRows>(model);
+    if (lays_out) changed->set_new_cells(model, new_cells);
+    context = std::make_unique<UpdateContext>(model, rule, *undo, 1);
+  }
+
+  // Books the sums of a tree, and places the added rows, with random gradients. Returns the scores
+  // that this adds.
+  std::vector<double> book_sums(std::size_t t, Random& random, UpdateCounts& counts) {
+    std::vector<Gradient> gradients;
+    for (std::size_t i = 0; i < changed->n_added(); ++i)
+      gradients.push_back(static_cast<Gradient>(random.normal() * 0x1p18));
+    std::vector<double> scores(changed->n_added());
+    graftboost::book_sums(*context, t, *changed, gradients, scores, counts);
+    for (std::size_t i = changed->n_removed(); i < changed->size(); ++i) {
+      const auto [shard, slot] = changed->location(i);
+      model.shards[shard].place(t, slot, changed->leaf(t, i),
+                                changed->recorded_in(t, model.loss.kind).gradient[i]);
+    }
+    return scores;
+  }
+
+  TrainingRows rows;
+  ModelState model;
+  const ModelState before;
+  UpdateRule rule;
+  std::unique_ptr<NodeUndo> undo;
+  std::unique_ptr<ChangedRows> changed;
+  std::unique_ptr<UpdateContext> context;
+  std::size_t n_laid_out = 0;
+
+ private:
+  std::vector<WipedVector<RowTable::NewCell>> lay_out_rare() {
+    std::vector<std::uint32_t> columns;
+    for (const RowShard& shard : model.shards) {
+      const auto rare = shard.rows.rare_columns(0);
+      columns.insert(columns.end(), rare.begin(), rare.end());
+    }
+    std::sort(columns.begin(), columns.end());
+    columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
+    n_laid_out = columns.size();
+    CodeLayout next = model.layout();
+    next.add(columns);
+    std::vector<WipedVector<RowTable::NewCell>> cells;
+    for (RowShard& shard : model.shards) {
+      cells.push_back(shard.rows.new_cells(next, columns));
+      shard.lay_out_columns(next, columns, cells.back());
+    }
+    return cells;
+  }
+};
+
+// Models of different kinds, for updates.
+inline std::vector<ModelOptions> various_models() {
+  ModelOptions plain, weighted, grouped, trimmed;
+  plain.training.subsample = 0.7;
+  weighted.weighted = true;
+  weighted.loss = LossKind::squared;
+  weighted.n_shards = 2;
+  weighted.max_bins = 300;
+  grouped.many_columns = true;
+  grouped.n_shards = 3;
+  trimmed.loss = LossKind::softmax;
+  trimmed.n_classes = 3;
+  trimmed.training.subsample = 0.6;
+  trimmed.histogram_memory = 60'000;
+  trimmed.training.n_estimators = 2;
+  return {plain, weighted, grouped, trimmed};
+}
+
+}  // namespace graftboost::testing

@@ -1,0 +1,178 @@
+#include <cstdint>
+#include <set>
+#include <variant>
+#include <vector>
+
+#include "tests/check.hpp"
+#include "tests/models.hpp"
+#include "tests/update/started_update.hpp"
+#include "update/booking.hpp"
+
+namespace graftboost {
+namespace {
+
+using testing::check_cached;
+using testing::is_same;
+using testing::ModelOptions;
+using testing::naive_histogram;
+using testing::naive_total;
+using testing::Random;
+using testing::StartedUpdate;
+using testing::various_models;
+
+// Calls use(tag of the sums) for the kind of sums that a model holds.
+template <class Use>
+void for_sums_of(const ModelState& model, Use&& use) {
+  model.nodes.holds_packed_sums() ? use(PackedSums()) : use(WideSums());
+}
+
+// The nodes on the path of a changed row.
+std::set<NodeIndex> path_of(const StartedUpdate& update, std::size_t t, std::size_t row) {
+  const Tree& tree = update.model.nodes.tree(t);
+  std::set<NodeIndex> path;
+  for (NodeIndex i = tree.leaves[update.changed->leaf(t, row)]; i != no_node; i = tree[i].parent)
+    path.insert(i);
+  return path;
+}
+
+TEST_CASE("booked sums are those of the rows that the model holds then") {
+  for (const ModelOptions& options : various_models()) {
+    Random random(1);
+    StartedUpdate update(options, 150, 8, 0.05, 1);
+    ModelState& model = update.model;
+    UpdateCounts counts;
+    for (std::size_t t = 0; t < model.nodes.size(); ++t) {
+      const auto scores = update.book_sums(t, random, counts);
+      const Tree& tree = model.nodes.tree(t);
+      for (std::size_t i = 0; i < tree.nodes.size(); ++i)
+        CHECK(tree.nodes[i].sums == naive_total(model, t, static_cast<NodeIndex>(i)));
+      for (std::size_t i = 0; i < update.changed->n_added(); ++i) {
+        const std::size_t row = update.changed->n_removed() + i;
+        const Node& leaf = tree[tree.leaves[update.changed->leaf(t, row)]];
+        CHECK_EQ(scores[i], leaf.value);
+        CHECK_EQ(leaf.value, model.leaf_value(leaf.sums));
+        // The leaf is the one that the row's codes lead to.
+        const auto [shard, slot] = update.changed->location(row);
+        const RowTable& rows = model.shards[shard].rows;
+        CHECK_EQ(leaf.leaf,
+                 tree[tree.route([&](std::uint32_t c) { return rows.code(slot, c); })].leaf);
+        const bool counts_here = model.params.in_subsample(t, rows.ids[slot]);
+        CHECK(counts_here || model.shards[shard].trees[t].recorded[slot] == 0);
+      }
+    }
+    CHECK(counts.work.amount() > 0);
+  }
+}
+
+TEST_CASE("booked histograms are those of the rows that the model holds then") {
+  for (const ModelOptions& options : various_models()) {
+    Random random(2);
+    StartedUpdate update(options, 150, 8, 0.05, 2);
+    ModelState& model = update.model;
+    const bool grouped = GainBounds::are_grouped(model.layout());
+    UpdateCounts counts;
+    for_sums_of(model, [&]<class Sums>(Sums) {
+      HistogramBooker<Sums> booker(*update.context);
+      for (std::size_t t = 0; t < model.nodes.size(); ++t) {
+        update.book_sums(t, random, counts);
+        TouchedNodes touched;
+        touched.reset(model.nodes.tree(t).nodes.size(), grouped);
+        std::set<NodeIndex> expected;
+        for (std::size_t row = 0; row < update.changed->size(); ++row) {
+          if (model.params.in_subsample(t, update.changed->rows().ids[row]))
+            expected.merge(path_of(update, t, row));
+        }
+        CHECK_EQ(booker.book_all(t, *update.changed, touched, counts), !expected.empty());
+        for (std::size_t i = 0; i < touched.touched.size(); ++i)
+          CHECK_EQ(touched[static_cast<NodeIndex>(i)],
+                   expected.contains(static_cast<NodeIndex>(i)));
+      }
+    });
+    CHECK(testing::check_sums(model) > 0);
+  }
+}
+
+TEST_CASE("unbooking restores every histogram") {
+  for (const ModelOptions& options : various_models()) {
+    Random random(3);
+    StartedUpdate update(options, 150, 8, 0.05, 3);
+    ModelState& model = update.model;
+    const bool grouped = GainBounds::are_grouped(model.layout());
+    UpdateCounts counts;
+    for_sums_of(model, [&]<class Sums>(Sums) {
+      HistogramBooker<Sums> booker(*update.context);
+      for (std::size_t t = 0; t < model.nodes.size(); ++t) {
+        update.book_sums(t, random, counts);
+        TreeNodes& nodes = model.nodes[t];
+        TouchedNodes touched;
+        touched.reset(nodes.tree.nodes.size(), grouped);
+        booker.book_all(t, *update.changed, touched, counts);
+        const auto recorded = update.changed->recorded_in(t, model.loss.kind);
+        for (Slot row = 0; row < update.changed->size(); ++row) {
+          if (!model.params.in_subsample(t, update.changed->rows().ids[row])) continue;
+          booker.book(nodes, no_node, nodes.tree.leaves[update.changed->leaf(t, row)],
+                      update.changed->rows(), row, recorded.of(row), !update.changed->enters(row),
+                      grouped ? &update.changed->features_of(row) : nullptr, touched, counts);
+        }
+        const auto& now = std::get<TreeHistograms<Sums>>(nodes.histograms);
+        const auto& then = std::get<TreeHistograms<Sums>>(update.before.nodes[t].histograms);
+        REQUIRE(now.size() == then.size());
+        for (std::size_t i = 0; i < now.size(); ++i) {
+          CHECK_EQ(now[i].cached, then[i].cached);
+          CHECK(now[i] == then[i]);
+        }
+      }
+    });
+  }
+}
+
+TEST_CASE("cells of columns that are laid out are booked for the rows that stay") {
+  std::size_t n_laid_out = 0;
+  for (const ModelOptions& options : various_models()) {
+    Random random(4);
+    StartedUpdate update(options, 150, 8, 0.05, 4, true);
+    n_laid_out += update.n_laid_out;
+    ModelState& model = update.model;
+    UpdateCounts counts;
+    for_sums_of(model, [&]<class Sums>(Sums) {
+      HistogramBooker<Sums> booker(*update.context);
+      for (std::size_t t = 0; t < model.nodes.size(); ++t) {
+        update.book_sums(t, random, counts);
+        TouchedNodes touched;
+        touched.reset(model.nodes.tree(t).nodes.size(), GainBounds::are_grouped(model.layout()));
+        booker.book_new_cells(t, *update.changed, false);
+        booker.book_all(t, *update.changed, touched, counts);
+      }
+    });
+    CHECK(testing::check_sums(model) > 0);
+  }
+  CHECK(n_laid_out > 8);
+}
+
+TEST_CASE("rows that are added and removed again leave every node and histogram as it was") {
+  const UpdateRule keep{UpdateRule::Kind::regret, std::numeric_limits<double>::infinity(), 1};
+  for (ModelOptions options : various_models()) {
+    // Enough rows for a leaf never have the rare columns: a layout would not shrink back.
+    options.training.min_samples_leaf = 12;
+    const auto rows = testing::random_rows(options, 208, 5);
+    const auto model = testing::fit_model(rows.slice(0, 200), options);
+    const ModelState before = testing::state_of(*model);
+    const auto added = rows.slice(200, 208);
+    testing::change(*model, added, {}, keep);
+    CHECK(!is_same(before.nodes.tree(0).nodes, testing::state_of(*model).nodes.tree(0).nodes));
+    testing::change(*model, rows.slice(0, 0), added.ids(), keep);
+    const ModelState after = testing::state_of(*model);
+    testing::check_same(before, after);
+    CHECK_EQ(after.layout().histogram_size(), before.layout().histogram_size());
+    for (std::size_t t = 0; t < before.nodes.size(); ++t) {
+      for_sums_of(before, [&]<class Sums>(Sums) {
+        const auto& a = std::get<TreeHistograms<Sums>>(before.nodes[t].histograms);
+        const auto& b = std::get<TreeHistograms<Sums>>(after.nodes[t].histograms);
+        CHECK(std::ranges::equal(a, b));
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace graftboost
