@@ -122,15 +122,15 @@ class BoundedNode {
       best_of_all = std::max(best_of_all, best->gain);
       if (f != own_) best_of_others = std::max(best_of_others, best->gain);
       if (!is_grouped()) {
-        const double limit = bounds_.limit(params_, sums_, f, ColumnIndex::none);
+        const double limit = bounds_.limits(params_, sums_).of_unit(f, ColumnIndex::none);
         CHECK(limit >= best->gain);
         n_ruled_out += limit < best->gain + 1;
       }
     }
-    CHECK(bounds_.limit_of_all(params_, sums_) >= best_of_all);
+    CHECK(bounds_.limits(params_, sums_).of_all() >= best_of_all);
     if (is_grouped()) {
-      CHECK(bounds_.limit(params_, sums_, 0, ColumnIndex::none) >= best_of_all);
-      const double limit = bounds_.limit(params_, sums_, 0, layout_[own_].column);
+      CHECK(bounds_.limits(params_, sums_).of_unit(0, ColumnIndex::none) >= best_of_all);
+      const double limit = bounds_.limits(params_, sums_).of_unit(0, layout_[own_].column);
       CHECK(limit >= best_of_others);
       n_ruled_out += limit < best_of_others + 1;
     }

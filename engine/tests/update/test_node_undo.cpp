@@ -6,7 +6,7 @@
 #include "tests/models.hpp"
 #include "tests/update/started_update.hpp"
 #include "update/node_undo.hpp"
-#include "update/updater.hpp"
+#include "update/update_trees.hpp"
 
 namespace graftboost {
 namespace {

@@ -12,6 +12,8 @@
 namespace graftboost {
 namespace {
 
+Array<Slot> slots;  // memory to work in
+
 using testing::check_histogram;
 using testing::contents_of;
 using testing::fit_state;
@@ -40,7 +42,7 @@ TEST_CASE("counted nodes have the rows of all shards, added ones in and removed 
         for (std::size_t i = 0; i < model.nodes.tree(t).nodes.size(); ++i) {
           const auto node = static_cast<NodeIndex>(i);
           for_sums_of(model, [&]<class Sums>(Sums) {
-            const Histogram<Sums> counted = count_node<Sums>(*update.context, t, node);
+            const Histogram<Sums> counted = count_node<Sums>(*update.context, t, node, slots);
             REQUIRE(counted.size() == model.layout().histogram_size());
             check_histogram(model.layout(), counted.data(), naive_histogram(model, t, node));
           });
@@ -113,7 +115,7 @@ TEST_CASE("a shift moves exactly the rows between the two splits, and reports th
       }
       for (std::size_t s = 0; s < model.shards.size(); ++s) {
         RowShard& shard = model.shards[s];
-        const auto moved = shard.shift(t, tree, top, before, model.params, model.loss.kind);
+        const auto moved = shard.shift(t, tree, top, before, model.params, model.loss.kind, slots);
         CHECK_EQ(moved.size(), expected[s].size());
         for (const MovedRow& row : moved) {
           REQUIRE(expected[s].contains(row.row));
@@ -147,7 +149,7 @@ TEST_CASE("a check is answered with the histograms and the rows that it asks for
   TreeCheck<PackedSums> check;
   check.reset(1, tree.nodes.size(), false);
   check.to_count = {4, 2, 4};
-  answer(*update.context, check);
+  answer(*update.context, check, slots);
   REQUIRE(check.counted.size() == 2);
   for (const auto& [node, histogram] : check.counted)
     check_histogram(model.layout(), histogram.data(), naive_histogram(model, 1, node));
@@ -157,7 +159,7 @@ TEST_CASE("a check is answered with the histograms and the rows that it asks for
   tree[0].split = other_split(model, before, random);
   check.to_count.clear();
   check.shifts = {{0, before}};
-  answer(*update.context, check);
+  answer(*update.context, check, slots);
   REQUIRE(check.moved.size() == 1);
   REQUIRE(check.moved[0].size() == 2);
   for (std::size_t s = 0; s < 2; ++s) CHECK(check.moved[0][s].rows == &model.shards[s].rows);
