@@ -55,7 +55,9 @@ def _described(model: EngineModel) -> Any:
         for name, values in (model.tree(t) | model.splits(t)).items()
     ]
     arrays = {**_saved(model), **dict(of_trees)}
-    return model.summary(True, False), {name: a.tobytes() for name, a in arrays.items()}
+    summary = model.summary(True, False)
+    del summary["n_entries"]  # gaps that removed rows leave are counted
+    return summary, {name: a.tobytes() for name, a in arrays.items()}
 
 
 class _Sequence:
