@@ -6,18 +6,20 @@
 #include "core/parallel.hpp"
 #include "train/boosting.hpp"
 #include "update/histogram_budget.hpp"
+#include "update/row_answers.hpp"
 
 namespace graftboost {
 
 template <class Sums>
 Regrower<Sums>::Regrower(const UpdateContext& context, RunningScores& scores,
-                         const GrowingCells& cells)
+                         const GrowingCells& cells, SplitChecker<Sums>& checker)
     : context_(context),
       model_(context.model),
       scores_(scores),
       rows_(context.model.shards, cells, context.n_threads),
       grower_(cells.active(), context.model.loss,
               {context.gain, context.model.params.learning_rate, true}, context.n_threads),
+      checker_(checker),
       slots_(context.model.shards.size()) {}
 
 template <class Sums>
@@ -210,7 +212,24 @@ void Regrower<Sums>::swap_growth(std::size_t t, const GrowthSwap& swap, UpdateCo
   }
   std::vector<Regrown<Sums>> regrown;
   regrown.push_back(regrow(t, swap.leaf, 2, {spare}, counts));
+  const bool undoes = !undo.empty();
+  const std::int32_t kept = undoes ? undo[0].leaf_ids[0] : -1;
   join(t, std::move(regrown), std::move(undo), counts);
+  if (undoes) evaluate_undone(t, kept, counts);
+}
+
+// A split that was undone is a leaf now, whose best candidate may be another one.
+template <class Sums>
+void Regrower<Sums>::evaluate_undone(std::size_t t, std::int32_t leaf, UpdateCounts& counts) {
+  const Tree& tree = model_.nodes.tree(t);
+  TreeCheck<Sums> check;
+  check.reset(t, tree.nodes.size(), GainBounds::are_grouped(model_.layout()));
+  checker_.evaluate_new_leaf(check, tree.leaves[static_cast<std::size_t>(leaf)]);
+  while (check.is_waiting()) {
+    answer(context_, check, slots_[0]);
+    checker_.resume(check);
+  }
+  counts.work += context_.cost.histogram;
 }
 
 template class Regrower<PackedSums>;

@@ -9,6 +9,7 @@
 #include "train/tree_grower.hpp"
 #include "update/grafting.hpp"
 #include "update/growth_order.hpp"
+#include "update/split_check.hpp"
 #include "update/update_context.hpp"
 #include "update/update_counts.hpp"
 
@@ -27,7 +28,8 @@ struct Regrown {
 template <class Sums>
 class Regrower {
  public:
-  Regrower(const UpdateContext& context, RunningScores& scores, const GrowingCells& cells);
+  Regrower(const UpdateContext& context, RunningScores& scores, const GrowingCells& cells,
+           SplitChecker<Sums>& checker);
 
   // Regrows the part of a tree below a node, with as many leaves as it has. Only the rows change.
   Regrown<Sums> regrow(std::size_t t, NodeIndex node, UpdateCounts& counts);
@@ -46,6 +48,7 @@ class Regrower {
   void join(std::size_t t, std::vector<Regrown<Sums>> regrown, std::vector<Graft<Sums>> grafts,
             UpdateCounts& counts);
   void swap_growth(std::size_t t, const GrowthSwap& swap, UpdateCounts& counts);
+  void evaluate_undone(std::size_t t, std::int32_t leaf, UpdateCounts& counts);
 
   static const NodeHistogram<Sums>& histogram(const TreeNodes& nodes, NodeIndex i) {
     return std::get<TreeHistograms<Sums>>(nodes.histograms)[static_cast<std::size_t>(i)];
@@ -56,6 +59,7 @@ class Regrower {
   RunningScores& scores_;
   GrowingRows<Sums> rows_;
   TreeGrower<Sums> grower_;
+  SplitChecker<Sums>& checker_;
   std::vector<Array<Slot>> slots_;  // per shard
 };
 

@@ -177,6 +177,13 @@ void SplitChecker<Sums>::evaluate_all(TreeCheck<Sums>& check) {
 }
 
 template <class Sums>
+void SplitChecker<Sums>::evaluate_new_leaf(TreeCheck<Sums>& check, NodeIndex leaf) {
+  open(check);
+  bounds(leaf).forget();
+  check_leaf(leaf, enter_path(leaf));
+}
+
+template <class Sums>
 void SplitChecker<Sums>::evaluate_below(NodeIndex i, std::size_t depth) {
   if (node(i).is_leaf()) return check_leaf(i, depth);
   set_gain(i, gain_of_split(i));

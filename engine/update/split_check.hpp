@@ -74,6 +74,8 @@ class SplitChecker {
 
   // The gains of all nodes of a tree whose histograms have just been counted.
   void evaluate_all(TreeCheck<Sums>& check);
+  // The best candidate of a leaf that was a split until now. May wait, like begin().
+  void evaluate_new_leaf(TreeCheck<Sums>& check, NodeIndex leaf);
 
  private:
   enum class Outcome { passes, fails, shifted, waits };

@@ -272,7 +272,8 @@ class Updater {
     RunningScores scores(model_, n_threads_);
     const GrowingCells cells = GrowingCells::of_layout(model_.shards);
     for (std::size_t i = 0; i < checkers_.size(); ++i)
-      regrowers_.push_back(std::make_unique<Regrower<Sums>>(context_, scores, cells));
+      regrowers_.push_back(
+          std::make_unique<Regrower<Sums>>(context_, scores, cells, *checkers_[i]));
     for (std::size_t first = 0; first < findings_.size(); first += k_trees_)
       regrow_iteration(first, scores);
     regrowers_.clear();

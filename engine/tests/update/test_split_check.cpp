@@ -140,6 +140,20 @@ TEST_CASE("after updates every node has the gain of its present rows") {
   CHECK(tried.shifted > 0);
 }
 
+TEST_CASE("a split that growth undid is a leaf with its own best candidate") {
+  // Splits pass although better ones have come up, but the growth order is followed strictly.
+  const UpdateRule rule{UpdateRule::Kind::rank, 0, 1000};
+  Tried tried;
+  for (ModelOptions options : various_models()) {
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      update_often(options, rule, 80 + seed, tried,
+                   [](const ModelState& model, const TrainingRows&) { check_gains(model); });
+    }
+  }
+  CHECK(tried.in_place > 25);
+  CHECK(tried.regrown > 20);
+}
+
 TEST_CASE("without tolerance, nodes that rows changed in have their best split") {
   Tried tried;
   std::size_t n_nodes = 0;

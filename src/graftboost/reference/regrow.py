@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from graftboost.reference.split_evaluation import best_split
 from graftboost.reference.tree import Tree
 from graftboost.reference.tree_grower import grow
 from graftboost.reference.tree_update import TreeUpdate
@@ -41,6 +42,9 @@ def insert(update: TreeUpdate, grafts: list[Graft]) -> None:
             if graft.subtree is not None:
                 return copy(graft.subtree, 0, parent, graft)
             node = replace(node, left=-1, right=-1, leaf=graft.leaf_ids[0])
+            node.gain, node.split = best_split(
+                update.settings, node.rows, update.codes, update.recorded
+            )
         elif graft is not None and node.left < 0:
             node.leaf = graft.leaf_ids[node.leaf]
         to = len(joined.nodes)
