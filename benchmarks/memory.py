@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -49,10 +49,12 @@ def measure_peaks(
     settings: Settings,
     say: Callable[[str], None],
     limit: float | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> list[Record]:
     """Peak memory of each library's fit on one data set.
 
     A process that takes more than ``limit`` seconds is terminated, and its record states that.
+    Processes inherit the environment of this one, unless another is given.
     """
     records = []
     with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +63,7 @@ def measure_peaks(
         for library in libraries:
             record = Record(name, library.name)
             try:
-                measured = _in_fresh_process(library, folder, task, settings, limit)
+                measured = _in_fresh_process(library, folder, task, settings, limit, environment)
             except RuntimeError as error:
                 record.failure = str(error)
                 say(f"{name}  {library.name}  failed: {error}")
@@ -89,7 +91,12 @@ def _stored_table(folder: Path) -> Table:
 
 
 def _in_fresh_process(
-    library: Library, folder: str, task: Task, settings: Settings, limit: float | None
+    library: Library,
+    folder: str,
+    task: Task,
+    settings: Settings,
+    limit: float | None,
+    environment: Mapping[str, str] | None,
 ) -> dict[str, float]:
     order = json.dumps(
         {"library": library.name, "folder": folder, "task": task, "settings": asdict(settings)}
@@ -103,6 +110,7 @@ def _in_fresh_process(
             cwd=ROOT,
             check=False,
             timeout=limit,
+            env=environment,
         )
     except subprocess.TimeoutExpired as error:
         raise RuntimeError(f"not done in {limit:,.0f} s") from error
