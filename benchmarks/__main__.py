@@ -12,6 +12,8 @@ from pathlib import Path
 
 import datasets
 from benchmarks import many_rows, memory, store
+from benchmarks.builds import parts as builds
+from benchmarks.builds.build import BuildError
 from benchmarks.goals import goals, goals_table
 from benchmarks.import_time import measure_imports
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK, Library
@@ -33,6 +35,9 @@ QUICK_MEMORY = ["adult"]
 # Names for --data, for all commands except "sparse", and for "sparse".
 DATA = [*datasets.SOURCES, *datasets.MADE]
 SPARSE_DATA = [*datasets.SPARSE, *datasets.CODED]
+
+# Names for --only, by command.
+PARTS = {"updates": [*updates.PARTS], "sparse": [*sparse.PARTS], "builds": [*builds.PARTS]}
 
 
 def _names(known: Sequence[str]) -> Callable[[str], list[str]]:
@@ -83,14 +88,23 @@ def parser() -> argparse.ArgumentParser:
             "store",
             "sparse",
             "all",
+            "builds",
             "report",
         ],
+    )
+    result.add_argument(
+        "folders",
+        nargs="*",
+        type=Path,
+        metavar="OLD NEW",
+        help="of builds: folders made by `pip install --no-deps --target FOLDER .`",
     )
     result.add_argument(
         "--data",
         type=_names([*DATA, *datasets.SPARSE]),
         metavar="NAMES",
-        help=f"of {', '.join(DATA)}; of sparse: {', '.join(SPARSE_DATA)}; default: all",
+        help=f"of {', '.join(DATA)}; of sparse: {', '.join(SPARSE_DATA)}; default: all, of builds: "
+        "a few",
     )
     result.add_argument(
         "--libraries",
@@ -103,10 +117,10 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--quick", action="store_true", help="small data sets, a few minutes")
     result.add_argument(
         "--only",
-        type=_names([*updates.PARTS, *sparse.PARTS]),
+        type=_names([name for names in PARTS.values() for name in names]),
         metavar="PARTS",
-        help=f"of updates: {', '.join(updates.PARTS)}; of sparse: {', '.join(sparse.PARTS)}; "
-        "default: all",
+        help="; ".join(f"of {what}: {', '.join(names)}" for what, names in PARTS.items())
+        + "; default: all",
     )
     result.add_argument(
         "--tolerance",
@@ -150,7 +164,7 @@ def command_of(args: argparse.Namespace) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure or report; returns the exit code."""
     reader = parser()
-    args = reader.parse_args(argv)
+    args = reader.parse_intermixed_args(argv)  # options may precede OLD and NEW
     if refusal := _refusal(args):
         reader.error(refusal)
     if args.output is None:
@@ -159,20 +173,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.what == "report":
             written = write_pages(args.page, load_runs(args.output))
             _say(f"wrote {', '.join(written)}")
+        elif args.what == "builds":
+            _builds(args)
         else:
             _measure_all(args)
-    except datasets.DataNotFoundError as error:
+    except (datasets.DataNotFoundError, BuildError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
 
 
 def _refusal(args: argparse.Namespace) -> str | None:
-    """Why a known name is invalid for this command; None if all are valid."""
-    known_parts = {"updates": list(updates.PARTS), "sparse": list(sparse.PARTS)}
+    """Why an argument is invalid for this command; None if all are valid."""
+    if len(args.folders) != (2 if args.what == "builds" else 0):
+        return "builds needs two folders, OLD and NEW; other commands take none"
+    known_data = {"sparse": SPARSE_DATA, "builds": [*DATA, *datasets.SPARSE]}
     known = {
-        "--data": SPARSE_DATA if args.what == "sparse" else DATA,
-        "--only": known_parts.get(args.what, [*updates.PARTS, *sparse.PARTS]),
+        "--data": known_data.get(args.what, DATA),
+        "--only": PARTS.get(args.what, [*updates.PARTS, *sparse.PARTS]),
     }
     for option, names in known.items():
         for name in getattr(args, option.removeprefix("--")) or ():
@@ -327,6 +345,17 @@ def _store(args: argparse.Namespace) -> None:
     run = new_run(store.KIND, command_of(args), [LIBRARIES[OURS], *peers], settings, repeats)
     run.records += store.measure_store(names, settings, repeats, args.quick, _say)
     _finish(run, args.output)
+
+
+def _builds(args: argparse.Namespace) -> None:
+    _warn_if_busy()
+    usual = builds.QUICK_DATA if args.quick else builds.DATA
+    names = {part: args.data or usual[part] for part in args.only or builds.PARTS}
+    _require([name for of_part in names.values() for name in of_part])
+    plan = Plan(Settings(threads=args.threads), (), _repeats(args), _say, quick=args.quick)
+    old, new = args.folders
+    for text in builds.compare(old, new, names, plan):
+        print(f"{text}\n", flush=True)
 
 
 def _require(names: Sequence[str]) -> None:
