@@ -97,6 +97,7 @@ python -m benchmarks updates                   # all tables of updates
 python -m benchmarks store                     # all tables of stores and files
 python -m benchmarks sparse                    # all tables of sparse data
 python -m benchmarks updates --only fractions --data adult --tolerance 0.3,1,3
+python -m benchmarks builds OLD NEW            # two builds of the engine compared, not saved
 python -m benchmarks report                    # write the saved runs to these pages
 ```
 
