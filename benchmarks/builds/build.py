@@ -19,7 +19,11 @@ LOCATE = "import graftboost; print(graftboost.__file__)"
 
 
 class BuildError(Exception):
-    """A build cannot be run, or failed at a request."""
+    """A build cannot be run, or its process ended."""
+
+
+class RequestError(Exception):
+    """A build raised an exception at a request; its process continues."""
 
 
 @dataclass(frozen=True)
@@ -105,14 +109,14 @@ class Worker:
             self._requests.flush()
 
     def receive(self) -> Any:
-        """Wait for the reply to a request; raises BuildError if the build failed at it."""
+        """Wait for the reply to a request; raises RequestError if the build raised."""
         line = self._replies.readline()
         if not line:
             code = self._process.wait()
-            raise BuildError(f"{self.label}: the process ended with exit code {code}")
+            raise BuildError(f"the process of the {self.label} build ended with exit code {code}")
         reply = json.loads(line)
         if "error" in reply:
-            raise BuildError(f"{self.label}: {reply['error']}")
+            raise RequestError(f"{self.label}: {reply['error']}")
         return reply["result"]
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from benchmarks.builds.cases import Case
 from benchmarks.builds.tables import target
@@ -15,19 +16,21 @@ from datasets import Task
 
 FIRST_ADDED_ID = 10_000_000
 PREDICTED_ROWS = 50
+CANDIDATE = ("feature", "low", "span", "gain")  # arrays of a tree that describe a split
 NEW_CLASSES, NEW_CLASS_ROWS = (99, -5), 40
 
+Tree = dict[str, NDArray[Any]]
 
-def digests_of(case: Case) -> list[str]:
-    """Digest of the fitted model, then strategy and digest of each step.
+
+def digests_of(case: Case) -> list[dict[str, str]]:
+    """Digests of the fitted model, then the strategy and the digests of each step.
 
     The state of the model is checked after each step.
     """
     sequence = _Sequence(case)
-    result = [sequence.digest()]
+    result = [{"strategy": "fit", **sequence.digests()}]
     for step in case.steps:
-        strategy = sequence.take(step)
-        result.append(f"{strategy} {sequence.digest()}")
+        result.append({"strategy": sequence.take(step), **sequence.digests()})
         sequence.model.check_state()
     return result
 
@@ -67,26 +70,20 @@ class _Sequence:
             report = self.model.remove(self._to_remove(n_rows))
         return str(report.strategy)
 
-    def digest(self) -> str:
-        """Fingerprint of the trees, of what each row recorded in them, and of predictions."""
-        engine_model, sha = _engine_model(self.model), hashlib.sha256()
-
-        def put(values: ArrayLike) -> None:
-            array = np.ascontiguousarray(values)
-            sha.update(f"{array.dtype} {array.shape}".encode())
-            sha.update(array.tobytes())
-
-        order = np.argsort(engine_model.row_ids)
-        put(engine_model.row_ids[order])
-        put(engine_model.base_scores)
-        for t in range(engine_model.n_trees):
-            for _, values in sorted(engine_model.tree(t).items()):
-                put(values)
-            put(engine_model.recorded(t)[order])
-            put(engine_model.leaf_ids(t)[order])
+    def digests(self) -> dict[str, str]:
+        """Digests of the parts of a model that are not its strategy."""
+        engine_model = _engine_model(self.model)
+        n_trees, order = engine_model.n_trees, np.argsort(engine_model.row_ids)
+        trees = [engine_model.tree(t) for t in range(n_trees)]
+        rows = [engine_model.row_ids, *map(engine_model.recorded, range(n_trees))]
+        rows += map(engine_model.leaf_ids, range(n_trees))
         scores = getattr(self.model, "decision_function", self.model.predict)
-        put(scores(self.X[:PREDICTED_ROWS]))
-        return sha.hexdigest()[:16]
+        return {
+            "trees": _digest(engine_model.base_scores, *_tree_arrays(trees)),
+            "leaf candidates": _digest(*_leaf_candidates(trees)),
+            "rows": _digest(*(values[order] for values in rows)),
+            "predictions": _digest(scores(self.X[:PREDICTED_ROWS])),
+        }
 
     def _to_remove(self, n_rows: int) -> NDArray[np.int64]:
         return self.rng.choice(np.sort(self.model.row_ids_), n_rows, replace=False)
@@ -101,6 +98,28 @@ class _Sequence:
     def _rows(self, rows: NDArray[np.int64], ids: NDArray[np.int64]) -> dict[str, Any]:
         weight = None if self.weight is None else self.weight[rows]
         return {"X": self.X[rows], "y": self.y[rows], "sample_weight": weight, "row_ids": ids}
+
+
+def _tree_arrays(trees: Iterable[Tree]) -> Iterator[NDArray[Any]]:
+    """What the nodes of each tree are, without the candidates of leaves."""
+    for tree in trees:
+        for name, values in sorted(tree.items()):
+            yield np.where(tree["left"] < 0, 0, values) if name in CANDIDATE else values
+
+
+def _leaf_candidates(trees: Iterable[Tree]) -> Iterator[NDArray[Any]]:
+    """The best candidate of each leaf, which is used only if the leaf is split later."""
+    for tree in trees:
+        for name in CANDIDATE:
+            yield tree[name][tree["left"] < 0]
+
+
+def _digest(*arrays: NDArray[Any]) -> str:
+    sha = hashlib.sha256()
+    for array in arrays:
+        sha.update(f"{array.dtype} {array.shape}".encode())
+        sha.update(np.ascontiguousarray(array).tobytes())
+    return sha.hexdigest()[:16]
 
 
 def _engine_model(model: Any) -> Any:

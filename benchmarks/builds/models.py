@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from benchmarks.builds.build import BuildError, Builds, workers_of
+from benchmarks.builds.build import Builds, RequestError, workers_of
 from benchmarks.builds.cases import CASES
 from benchmarks.markdown import table
+
+Digests = Mapping[str, str]  # of the parts of a model
 
 
 def compare_models(
@@ -14,44 +16,49 @@ def compare_models(
 ) -> str:
     """Digests of cases in both builds: how many there are, and a table of those that differ."""
     n_cases = n_digests = 0
-    different = []
+    different: dict[str, Mapping[str, str]] = {}
     with workers_of(builds) as workers:
         for name in names:
             for worker in workers:  # at the same time, because no time is measured
                 worker.send("digests", case=name)
-            digests, failures = [], []
+            digests: list[list[Digests]] = []
+            found: dict[str, str] = {}
             for worker in workers:
                 try:
                     digests.append(worker.receive())
-                except BuildError as error:
-                    failures.append(str(error))
-            if failures:
-                found: str | None = "; ".join(failures)
-            else:
+                except RequestError as error:
+                    found[str(error)] = "-"
+            if not found:
                 old, new = digests
-                found = first_difference(old, new, CASES[name].steps)
-                n_digests += len(old)
+                found = first_differences(old, new, CASES[name].steps)
+                n_digests += sum(map(len, old))
             n_cases += 1
-            say(f"{name}  {found or 'equal'}")
+            say(f"{name}  {', '.join(found) or 'equal'}")
             if found:
-                different.append([name, found])
+                different[name] = found
     text = f"{n_cases} cases, {n_digests} digests: "
     if not different:
         return f"{text}all are equal."
-    return (
-        f"{text}{len(different)} cases differ.\n\n{table(['case', 'first difference'], different)}"
-    )
+    rows = [[name, *cells] for name, found in different.items() for cells in found.items()]
+    head = ["case", "difference", "first step"]
+    return f"{text}{len(different)} cases differ.\n\n{table(head, rows)}"
 
 
-def first_difference(old: Sequence[str], new: Sequence[str], steps: Sequence[str]) -> str | None:
-    """First step at which the digests of a case differ, None if all are equal.
+def first_differences(
+    old: Sequence[Digests], new: Sequence[Digests], steps: Sequence[str]
+) -> dict[str, str]:
+    """Parts of the models of a case that differ, and the first step at which each does.
 
     Examples
     --------
-    >>> first_difference(["a", "b", "c"], ["a", "b", "d"], ["remove 1", "add 30"])
-    'step 2: add 30'
+    >>> old = [{"trees": "a", "rows": "b"}, {"trees": "c", "rows": "d"}]
+    >>> new = [{"trees": "a", "rows": "b"}, {"trees": "c", "rows": "e"}]
+    >>> first_differences(old, new, ["remove 20"])
+    {'rows': '1: remove 20'}
     """
-    for i, (step, *digests) in enumerate(zip(("fit", *steps), old, new, strict=True)):
-        if digests[0] != digests[1]:
-            return f"step {i}: {step}"
-    return None
+    result: dict[str, str] = {}
+    for i, (step, one, two) in enumerate(zip(("fit", *steps), old, new, strict=True)):
+        for part in one:
+            if one[part] != two[part]:
+                result.setdefault(part, f"{i}: {step}")
+    return result

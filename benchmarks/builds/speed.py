@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.builds.build import BuildError, Builds, Workers, workers_of
+from benchmarks.builds.build import Builds, RequestError, Workers, workers_of
 from benchmarks.markdown import in_seconds, table
 from benchmarks.measure import PREDICTIONS
 from benchmarks.updates.part import Plan
@@ -39,7 +39,7 @@ def compare_speed(builds: Builds, names: Sequence[str], plan: Plan) -> str:
             times = Times(workers)
             try:
                 n_rows = measure(name, times, plan)
-            except BuildError as error:
+            except RequestError as error:
                 plan.say(f"{name}  failed: {error}")
                 failures.append(f"{name} failed: {error}")
                 continue

@@ -33,7 +33,7 @@ class Session:
     model: Any
     updated: Any
 
-    def digests(self, case: str) -> list[str]:
+    def digests(self, case: str) -> list[dict[str, str]]:
         """Digests of the models of a case."""
         return digests_of(CASES[case])
 

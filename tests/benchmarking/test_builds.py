@@ -14,7 +14,7 @@ import graftboost
 from benchmarks.__main__ import main
 from benchmarks.builds.build import Build, Workers
 from benchmarks.builds.cases import CASES
-from benchmarks.builds.models import compare_models, first_difference
+from benchmarks.builds.models import compare_models, first_differences
 from benchmarks.builds.speed import OPERATIONS, ROW_OUT, SHARE_OUT, Times, measure
 from graftboost import _engine
 
@@ -71,11 +71,13 @@ def test_an_update_is_the_mean_over_draws_of_the_least_repeat() -> None:
     ]
 
 
-def test_first_difference() -> None:
+def test_first_differences() -> None:
     steps = CASES["refresh-logistic"].steps
-    digests = [f"digest {i}" for i in range(len(steps) + 1)]
-    assert first_difference(digests, digests, steps) is None
-    assert first_difference(digests, ["other", *digests[1:]], steps) == "step 0: fit"
+    old = [{"trees": f"trees {i}", "rows": f"rows {i}"} for i in range(len(steps) + 1)]
+    assert first_differences(old, old, steps) == {}
+    new = [{**digests, "rows": "others"} for digests in old]
+    new[3:] = [{"trees": "others", "rows": "others"}] * len(new[3:])
+    assert first_differences(old, new, steps) == {"rows": "0: fit", "trees": "3: remove 5"}
 
 
 @pytest.mark.skipif(Path(_engine.__file__).parent != PACKAGE, reason="the install is editable")
@@ -91,9 +93,10 @@ def test_steps_at_which_models_differ_are_named(tmp_path: Path) -> None:
     builds[1].check()
     names = ["squared-regret-0", "refresh-squared", "new-classes-of-two"]
     text = compare_models(builds, _ignore, names)
-    assert text.startswith("3 cases, 15 digests: 2 cases differ.\n")
+    assert text.startswith("3 cases, 75 digests: 2 cases differ.\n")
     assert "squared-regret-0" not in text
-    assert "| refresh-squared | step 2: refresh |" in text
+    assert "| refresh-squared | trees | 2: refresh |" in text
+    assert "| refresh-squared | predictions | 2: refresh |" in text
     assert "| new-classes-of-two | new: TypeError: " in text
 
 
