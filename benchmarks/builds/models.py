@@ -14,8 +14,8 @@ Digests = Mapping[str, str]  # of the parts of a model
 def compare_models(
     builds: Builds, say: Callable[[str], None], names: Iterable[str] = tuple(CASES)
 ) -> str:
-    """Digests of cases in both builds: how many there are, and a table of those that differ."""
-    n_cases = n_digests = 0
+    """Digests of the models of cases in both builds: how many there are, and which differ."""
+    n_cases = n_models = 0
     different: dict[str, Mapping[str, str]] = {}
     with workers_of(builds) as workers:
         for name in names:
@@ -31,12 +31,12 @@ def compare_models(
             if not found:
                 old, new = digests
                 found = first_differences(old, new, CASES[name].steps)
-                n_digests += sum(map(len, old))
+                n_models += len(old)
             n_cases += 1
             say(f"{name}  {', '.join(found) or 'equal'}")
             if found:
                 different[name] = found
-    text = f"{n_cases} cases, {n_digests} digests: "
+    text = f"{n_cases} cases, {n_models} models: "
     if not different:
         return f"{text}all are equal."
     rows = [[name, *cells] for name, found in different.items() for cells in found.items()]

@@ -93,7 +93,7 @@ def test_steps_at_which_models_differ_are_named(tmp_path: Path) -> None:
     builds[1].check()
     names = ["squared-regret-0", "refresh-squared", "new-classes-of-two"]
     text = compare_models(builds, _ignore, names)
-    assert text.startswith("3 cases, 75 digests: 2 cases differ.\n")
+    assert text.startswith("3 cases, 15 models: 2 cases differ.\n")
     assert "squared-regret-0" not in text
     assert "| refresh-squared | trees | 2: refresh |" in text
     assert "| refresh-squared | predictions | 2: refresh |" in text
