@@ -98,3 +98,23 @@ def test_weights_that_leave_nothing():
     model = GraftBoostClassifier(n_estimators=2, class_weight={0: 1.0, 1: 0.0})
     with pytest.raises(ValueError, match="No training row has a positive weight"):
         model.fit(X, SECOND.astype(int), sample_weight=weight)
+
+
+def test_class_weight_multiplies_sample_weight(two_classes, rng, assert_same_model):
+    X, y = two_classes
+    weight = rng.integers(1, 4, size=300).astype(float)
+    by_class = GraftBoostClassifier(n_estimators=5, class_weight={0: 1, 1: 2})
+    by_row = GraftBoostClassifier(n_estimators=5)
+    assert_same_model(
+        by_class.fit(X, y, sample_weight=weight),
+        by_row.fit(X, y, sample_weight=weight * np.where(y == 1, 2, 1)),
+    )
+
+
+def test_balanced_classes(two_classes):
+    X, y = two_classes
+    rare = (y == 0) | (np.arange(300) % 8 == 0)
+    X, y = X[rare], y[rare]
+    plain = GraftBoostClassifier(n_estimators=20).fit(X, y)
+    balanced = GraftBoostClassifier(n_estimators=20, class_weight="balanced").fit(X, y)
+    assert balanced.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean() + 0.1

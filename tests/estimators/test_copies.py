@@ -16,6 +16,8 @@ from sklearn.exceptions import NotFittedError
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
 
+from . import small_models
+
 N_ROWS = 240
 RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=(N_ROWS, 3))
@@ -231,3 +233,14 @@ def test_a_damaged_pickle_is_refused():
         GraftBoostRegressor().__setstate__(
             {**state, "_engine_model": state["_engine_model"][:-100]}
         )
+
+
+def test_a_deep_copy_lives_its_own_life():
+    model = GraftBoostClassifier(n_estimators=10)
+    model.fit(small_models.X, small_models.TARGETS["two classes"])
+    before = pickle.dumps(model)
+    other = copy.deepcopy(model)
+    assert pickle.dumps(other) == before
+    other.remove([1, 2, 3])
+    other.check_state()
+    assert pickle.dumps(model) == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
 
@@ -42,6 +43,25 @@ def assert_alike(model, other, tolerance):
     np.testing.assert_allclose(
         predictions(model), predictions(other), rtol=tolerance, atol=tolerance
     )
+
+
+@pytest.mark.parametrize("Estimator", [GraftBoostClassifier, GraftBoostRegressor])
+def test_weights_of_one_are_no_weights(Estimator, two_classes, assert_same_model):
+    X, y = two_classes
+    model = Estimator(n_estimators=5)
+    assert_same_model(
+        clone(model).fit(X, y), clone(model).fit(X, y, sample_weight=np.ones(300, dtype=int))
+    )
+
+
+@pytest.mark.parametrize("Estimator", [GraftBoostClassifier, GraftBoostRegressor])
+def test_a_row_of_weight_two_counts_twice(Estimator, two_classes, rng):
+    X, y = two_classes
+    weight = rng.integers(0, 4, size=300)
+    model = Estimator(n_estimators=10, min_samples_leaf=1, max_leaf_nodes=8)
+    weighted = clone(model).fit(X, y, sample_weight=weight)
+    repeated = clone(model).fit(X.repeat(weight, axis=0), y.repeat(weight))
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-6)
 
 
 # --- scales ---------------------------------------------------------------------------------------
