@@ -27,9 +27,9 @@ class River(Library):
     name = title = module = distribution = "river"
 
     def model(self, task: Task, settings: Settings) -> Any:
-        from river import engine_model  # `import river` does not load it
+        from river import forest  # `import river` does not load it
 
-        kind = engine_model.ARFClassifier if task == "classification" else engine_model.ARFRegressor
+        kind = forest.ARFClassifier if task == "classification" else forest.ARFRegressor
         return kind(seed=0)
 
 
@@ -127,7 +127,7 @@ class Retrained(Learner):
 
 
 class RowByRow(Learner):
-    """A engine_model of river, which has no window."""
+    """River's forest, which has no window."""
 
     def __init__(self, data: str, plan: Plan, task: Task = "classification") -> None:
         self.record = Record(data, RIVER.name)

@@ -171,7 +171,7 @@ def goals(run: Run | None) -> list[Goal]:
             least=True,
         ),
         Goal(
-            "stream (tolerance 1000): error minus that of river's engine_model",
+            "stream (tolerance 1000): error minus that of river's forest",
             0.0,
             above_river,
             points,
