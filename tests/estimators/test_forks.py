@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 
 import numpy as np
 import pytest
 
 from graftboost import GraftBoostClassifier
+from tests.forking import fork, wait_for
 
 N_FORKS = 12
 SECONDS = 60  # for a child, before it counts as stuck
-
-pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
-
-
-def exit_code_of_child(do) -> int:
-    """Fork, and have the child do something."""
-    child = os.fork()
-    if child == 0:
-        signal.alarm(SECONDS)
-        code = 1
-        try:
-            do()
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitpid(child, 0)[1]
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -63,10 +46,10 @@ def test_a_fork_during_updates(n_jobs):
     for thread in threads:
         thread.start()
     try:
-        codes = [exit_code_of_child(use) for _ in range(N_FORKS)]
+        statuses = [wait_for(fork(use, SECONDS)) for _ in range(N_FORKS)]
     finally:
         done.set()
         for thread in threads:
             thread.join()
-    assert codes == [0] * N_FORKS
+    assert statuses == [0] * N_FORKS
     model.check_state()

@@ -10,11 +10,12 @@ import resource
 import signal
 import tempfile
 import traceback
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+
+from tests.forking import fork, wait_for
 
 SECONDS = 30.0  # until something counts as hung
 MOST_TEXT = 200  # characters of an error
@@ -69,12 +70,12 @@ def _forked(
     """Yield the endings of calls in one process, up to and with the one that ends it."""
     reading, writing = os.pipe()
     with tempfile.TemporaryFile() as errors:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # a fork, and threads
-            child = os.fork()
-        if child == 0:
+
+        def call() -> None:
             os.close(reading)
             _be_child(function, items, seconds, writing, errors.fileno())
+
+        child = fork(call)
         os.close(writing)
         n_returned = 0
         with os.fdopen(reading) as lines:
@@ -82,7 +83,7 @@ def _forked(
                 if line.endswith("\n"):
                     n_returned += 1
                     yield Ending(**json.loads(line))
-        status = os.waitpid(child, 0)[1]
+        status = wait_for(child)
         if n_returned < len(items):
             yield Ending(death=_why(status, errors))
 

@@ -6,12 +6,12 @@ import os
 import random
 import signal
 import time
-import warnings
 from pathlib import Path
 
 import pytest
 
 from graftboost.store import Store, StoreLockedError
+from tests.forking import fork, wait_for
 
 from .scale import TORTURE, amount
 from .store_changes import change_at_random, create, left_behind, requests
@@ -40,16 +40,11 @@ def _write_forever(path: Path, writing: int, seed: int) -> None:
 
 
 def _start_writer(path: Path, writing: int, reading: int, seed: int) -> int:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # a fork, and threads; it uses none
-        child = os.fork()
-    if child == 0:
-        try:
-            os.close(reading)
-            _write_forever(path, writing, seed)
-        finally:
-            os._exit(1)
-    return child
+    def write() -> None:
+        os.close(reading)
+        _write_forever(path, writing, seed)
+
+    return fork(write)
 
 
 def _killed_writers(path: Path, rng: random.Random) -> tuple[list[str], list[int]]:
@@ -62,7 +57,7 @@ def _killed_writers(path: Path, rng: random.Random) -> tuple[list[str], list[int
         os.kill(writer, signal.SIGKILL)
         if rng.random() < 0.5:  # the other one takes over
             time.sleep(rng.uniform(0, 0.03))
-    statuses = [os.waitpid(writer, 0)[1] for writer in writers]
+    statuses = [wait_for(writer) for writer in writers]
     with os.fdopen(reading) as lines:
         return [line.strip() for line in lines], statuses
 

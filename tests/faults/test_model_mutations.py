@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,12 @@ import graftboost
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
 from graftboost.persistence.file_format import InvalidFileError
 
-from .isolation import isolated_each
 from .mutating import cut, flipped, overwritten, resealed, with_lying_length
+from .mutation_runs import check_mutations
 from .odd_stores import KINDS, N_ROWS, SMALL, make_rows
 from .scale import amount
-from .tally import Tally
 
 N_MUTATIONS = int(os.environ.get("GRAFTBOOST_MUTATIONS", amount(suite=800, torture=20_000)))
-BATCH = 100  # mutations in one process
-SECONDS = 60.0  # until one counts as hung; sanitizers are slow
 
 
 def _saved(kind: str, path: Path) -> bytes:
@@ -66,20 +62,11 @@ def _use(path: Path, kind: str, seed: int) -> str:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_mutations(tmp_path: Path, kind: str) -> None:
-    tally = Tally("files are made up")
     path = tmp_path / "model"
     content = _saved(kind, path)
-    seeds = range(N_MUTATIONS // len(KINDS))
 
     def use(seed: int) -> str:
         path.write_bytes(_mutated(content, seed))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return _use(path, kind, seed)
+        return _use(path, kind, seed)
 
-    endings = isolated_each(use, seeds, batch=BATCH, seconds=SECONDS)
-    for seed, ending in zip(seeds, endings, strict=True):
-        tally.add(not ending.death, ending.death or ending.value, f"{kind}, seed {seed}")
-    tally.check()
-    n_refused = len(seeds) - tally.held["used"]
-    assert 0.3 * len(seeds) < n_refused < len(seeds)
+    check_mutations(kind, N_MUTATIONS // len(KINDS), use)

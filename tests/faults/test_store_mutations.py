@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +14,12 @@ import pytest
 
 from graftboost.store import Store
 
-from .isolation import isolated_each
 from .mutating import change_lines, cut, flipped, overwritten, records_of, resealed
+from .mutation_runs import check_mutations
 from .odd_stores import KINDS, REFUSALS, Files, make_rows
 from .scale import amount
-from .tally import Tally
 
 N_MUTATIONS = int(os.environ.get("GRAFTBOOST_MUTATIONS", amount(suite=2000, torture=60_000)))
-BATCH = 100  # mutations in one process
-SECONDS = 60.0  # until one counts as hung; sanitizers are slow
 
 
 def _mutated(files: Files, seed: int) -> dict[str, bytes]:
@@ -89,18 +85,9 @@ def _change(store: Store, kind: str, seed: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_mutations(tmp_path: Path, kind: str) -> None:
-    tally = Tally("files are made up")
     files = Files.of(kind, tmp_path)
-    seeds = range(N_MUTATIONS // len(KINDS))
 
     def use(seed: int) -> str:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return _use(files.write(tmp_path, **_mutated(files, seed)), kind, seed)
+        return _use(files.write(tmp_path, **_mutated(files, seed)), kind, seed)
 
-    endings = isolated_each(use, seeds, batch=BATCH, seconds=SECONDS)
-    for seed, ending in zip(seeds, endings, strict=True):
-        tally.add(not ending.death, ending.death or ending.value, f"{kind}, seed {seed}")
-    tally.check()
-    n_refused = len(seeds) - tally.held["used"]
-    assert 0.3 * len(seeds) < n_refused < len(seeds)
+    check_mutations(kind, N_MUTATIONS // len(KINDS), use)

@@ -9,9 +9,9 @@ import os
 import random
 import signal
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import pytest
 
 from graftboost.persistence import atomic_file
 from graftboost.store import Store, digest
+from tests.forking import fork, wait_for
 
 from .stores import change, make_model
 
@@ -55,16 +56,13 @@ def expected() -> Expected:
 def writer(path: Path, prepare: Callable[[], None] = lambda: None) -> Iterator[tuple[int, int]]:
     """Start a process that changes a store and says the number of each change that returned."""
     reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # a fork, and threads; it uses none
-        child = os.fork()
-    if child == 0:
-        try:
-            os.close(reading)
-            prepare()
-            _change_forever(path, writing)
-        finally:
-            os._exit(1)
+
+    def write() -> None:
+        os.close(reading)
+        prepare()
+        _change_forever(path, writing)
+
+    child = fork(write)
     os.close(writing)
     try:
         yield child, reading
@@ -169,16 +167,13 @@ def _die_at(place: int, moment: str) -> None:
 
 
 def test_a_crash_while_a_store_is_made(tmp_path: Path) -> None:
+    def create(path: Path, place: int) -> None:
+        _die_at(place, "before")
+        Store.create(path, make_model())
+
     for place in range(1, 12):
         path = tmp_path / str(place)
-        child = os.fork()
-        if child == 0:
-            try:
-                _die_at(place, "before")
-                Store.create(path, make_model())
-            finally:
-                os._exit(1)
-        os.waitpid(child, 0)
+        wait_for(fork(partial(create, path, place)))
         if list(path.glob("model-*")):
             with Store.open(path) as store:
                 store.verify()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from graftboost import load
 from graftboost.persistence import atomic_file
 from graftboost.store import OutcomeUnknownError, Store, StoreError
+from tests.forking import fork, wait_for
 
 from .stores import N_ROWS, files, make_model
 
@@ -121,17 +121,13 @@ def _inodes(path: Path) -> dict[str, int]:
 
 def _kill_while_flushing(path: Path) -> None:
     """Have a writer killed during the fsync of a change, whose outcome it never learns."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # a fork, and threads; it uses none
-        child = os.fork()
-    if child == 0:
-        try:
-            store = Store.open(path)
-            os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)
-            store.remove([1])
-        finally:
-            os._exit(1)
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+
+    def write() -> None:
+        store = Store.open(path)
+        os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)
+        store.remove([1])
+
+    assert wait_for(fork(write)) == signal.SIGKILL
 
 
 @pytest.mark.parametrize("end", ["a failed fsync", "killed"])

@@ -5,39 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from graftboost.store import Store, StoreError
+from tests.forking import fork, wait_for
 
 from .stores import N_ROWS, make_model, make_rows
 
 N_FORKS = 12
 SECONDS = 60  # for a child, before it counts as stuck
 X, _ = make_rows(1, 5)
-
-
-def _fork(do: Callable[[], None]) -> int:
-    """Have a child do something; returns its process id."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # a fork, and threads: as intended
-        child = os.fork()
-    if child == 0:
-        signal.alarm(SECONDS)
-        code = 1
-        try:
-            do()
-            code = 0
-        finally:
-            os._exit(code)
-    return child
-
-
-def _status(child: int) -> int:
-    return os.waitpid(child, 0)[1]
 
 
 def _check_refused(store: Store) -> None:
@@ -65,7 +45,7 @@ def test_a_child_reads_and_does_not_write(tmp_path: Path) -> None:
         store.verify()
         store.close()
 
-    assert _status(_fork(use)) == 0
+    assert wait_for(fork(use, SECONDS)) == 0
     store.remove([2])  # the lock is still the parent's
     with pytest.raises(RuntimeError, match="is locked by process"):
         Store.open(tmp_path / "store")
@@ -101,7 +81,7 @@ def test_forks_while_another_thread_updates(tmp_path: Path) -> None:
     thread = threading.Thread(target=change)
     thread.start()
     try:
-        statuses = [_status(_fork(use)) for _ in range(N_FORKS)]
+        statuses = [wait_for(fork(use, SECONDS)) for _ in range(N_FORKS)]
     finally:
         done.set()
         thread.join()
@@ -125,11 +105,11 @@ def test_the_lock_ends_with_the_process_that_opened_the_store(tmp_path: Path) ->
 
     def open_fork_and_end() -> None:
         store = Store.open(path)
-        _fork(live_on)
+        fork(live_on, SECONDS)
         assert store.n_rows == N_ROWS
         os._exit(0)  # without closing the store
 
-    assert _status(_fork(open_fork_and_end)) == 0
+    assert wait_for(fork(open_fork_and_end, SECONDS)) == 0
     grandchild = int(os.read(reading, 100))
     try:
         with Store.open(path) as store:

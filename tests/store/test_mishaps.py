@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from graftboost.persistence import atomic_file, file_format
 from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store import OutcomeUnknownError, Store, StoreError, digest
+from tests.forking import fork, wait_for
 
 from .stores import N_ROWS, make_model, make_rows
 
@@ -198,16 +200,13 @@ def test_a_store_that_is_forgotten_lets_others_write(path: Path) -> None:
     del store
     gc.collect()
     store = Store.open(path)
-    child = os.fork()
-    if child == 0:
-        os.read(os.pipe()[0], 1)  # until it is killed
-        os._exit(0)
+    child = fork(signal.pause)
     store.close()
     try:
         Store.open(path).close()
     finally:
-        os.kill(child, 9)
-        os.waitpid(child, 0)
+        os.kill(child, signal.SIGKILL)
+        wait_for(child)
 
 
 def test_names_come_before_numbers(path: Path) -> None:
