@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from graftboost._engine import BinMap, EngineModel, UpdateCounts
+from hypothesis import strategies as st
 
 CLASSES = {"logistic": 2, "softmax": 3, "squared": 1}
 COUNTS = (
@@ -19,6 +20,16 @@ COUNTS = (
     "rows_shifted",
 )
 LOSSES = list(CLASSES)
+# Arguments of `make_data`.
+DATA_OPTIONS = st.fixed_dictionaries(
+    {
+        "seed": st.integers(0, 10_000),
+        "loss": st.sampled_from(LOSSES),
+        "weighted": st.booleans(),
+        "missing": st.booleans(),
+        "categories": st.booleans(),
+    }
+)
 
 
 @dataclass(frozen=True)

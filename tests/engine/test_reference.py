@@ -19,7 +19,15 @@ from .comparing import (
     fit_reference,
     update_reference,
 )
-from .making import LOSSES, Data, fit_bins, fit_engine_model, make_data, update_engine_model
+from .making import (
+    DATA_OPTIONS,
+    LOSSES,
+    Data,
+    fit_bins,
+    fit_engine_model,
+    make_data,
+    update_engine_model,
+)
 
 TRAINING: dict[str, Any] = {
     "n_estimators": 4,
@@ -60,11 +68,7 @@ def test_every_kind_of_data(loss: str, weighted: bool, missing: bool, categories
 
 @settings(max_examples=40, deadline=None)
 @given(
-    seed=st.integers(0, 10_000),
-    loss=st.sampled_from(LOSSES),
-    weighted=st.booleans(),
-    missing=st.booleans(),
-    categories=st.booleans(),
+    options=DATA_OPTIONS,
     dtype=st.sampled_from([np.float32, np.float64]),
     n_rows=st.integers(3, 150),
     max_leaf_nodes=st.integers(2, 12),
@@ -74,11 +78,7 @@ def test_every_kind_of_data(loss: str, weighted: bool, missing: bool, categories
     training_seed=st.integers(0, 2**63),
 )
 def test_any_settings(
-    seed: int,
-    loss: str,
-    weighted: bool,
-    missing: bool,
-    categories: bool,
+    options: dict[str, Any],
     dtype: Any,
     n_rows: int,
     max_leaf_nodes: int,
@@ -87,15 +87,7 @@ def test_any_settings(
     subsample: float,
     training_seed: int,
 ) -> None:
-    data = make_data(
-        seed,
-        loss,
-        n_rows=n_rows,
-        weighted=weighted,
-        missing=missing,
-        categories=categories,
-        dtype=dtype,
-    )
+    data = make_data(**options, n_rows=n_rows, dtype=dtype)
     if data.weight is not None and not data.weight.any():
         data.weight[0] = 1.0
     assert_same_model(
@@ -111,11 +103,7 @@ def test_any_settings(
 
 @settings(max_examples=60, deadline=None)
 @given(
-    seed=st.integers(0, 10_000),
-    loss=st.sampled_from(LOSSES),
-    weighted=st.booleans(),
-    missing=st.booleans(),
-    categories=st.booleans(),
+    options=DATA_OPTIONS,
     max_leaf_nodes=st.integers(2, 10),
     min_samples_leaf=st.integers(1, 8),
     subsample=st.sampled_from([1.0, 0.7]),
@@ -133,20 +121,14 @@ def test_any_settings(
     ),
 )
 def test_updates(
-    seed: int,
-    loss: str,
-    weighted: bool,
-    missing: bool,
-    categories: bool,
+    options: dict[str, Any],
     max_leaf_nodes: int,
     min_samples_leaf: int,
     subsample: float,
     steps: list[tuple[int, int, tuple[str, float], bool]],
 ) -> None:
     """Any sequence of updates, under both rules, with a refresh here and there."""
-    everything = make_data(
-        seed, loss, n_rows=110, weighted=weighted, missing=missing, categories=categories
-    )
+    everything = make_data(**options, n_rows=110)
     if everything.weight is not None:
         everything.weight[0] = everything.weight.max() + 1
     held = everything.take(np.arange(80))
@@ -158,7 +140,7 @@ def test_updates(
         "subsample": subsample,
     }
     engine_model, model = fit_both(held, **training)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(options["seed"])
     places = {i: place for place, i in enumerate(everything.ids.tolist())}
     for n_out, n_in, (rule, tolerance), refreshes in steps:
         out = rng.choice(sorted(model.rows), n_out, replace=False).astype(np.int64)

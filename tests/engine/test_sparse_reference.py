@@ -20,7 +20,15 @@ from .comparing import (
     fit_reference,
     update_reference,
 )
-from .making import LOSSES, Data, counted, fit_bins, fit_engine_model, update_engine_model
+from .making import (
+    DATA_OPTIONS,
+    LOSSES,
+    Data,
+    counted,
+    fit_bins,
+    fit_engine_model,
+    update_engine_model,
+)
 from .sparse_tables import RULES, TRAINING, make_data, sparse
 
 STEPS = st.tuples(
@@ -105,11 +113,7 @@ def follow_reference(
 
 @settings(max_examples=25, deadline=None)
 @given(
-    seed=st.integers(0, 10_000),
-    loss=st.sampled_from(LOSSES),
-    weighted=st.booleans(),
-    missing=st.booleans(),
-    categories=st.booleans(),
+    options=DATA_OPTIONS,
     dtype=st.sampled_from([np.float32, np.float64]),
     n_columns=st.integers(3, 20),
     max_leaf_nodes=st.integers(2, 8),
@@ -118,11 +122,7 @@ def follow_reference(
     steps=st.lists(STEPS, min_size=1, max_size=4),
 )
 def test_updates_are_those_of_the_reference(
-    seed: int,
-    loss: str,
-    weighted: bool,
-    missing: bool,
-    categories: bool,
+    options: dict[str, Any],
     dtype: Any,
     n_columns: int,
     max_leaf_nodes: int,
@@ -130,21 +130,12 @@ def test_updates_are_those_of_the_reference(
     subsample: float,
     steps: list[Any],
 ) -> None:
-    data = make_data(
-        seed,
-        loss,
-        n_rows=110,
-        n_columns=n_columns,
-        weighted=weighted,
-        missing=missing,
-        categories=categories,
-        dtype=dtype,
-    )
+    data = make_data(**options, n_rows=110, n_columns=n_columns, dtype=dtype)
     follow_reference(
         data,
         75,
         steps,
-        seed,
+        options["seed"],
         max_leaf_nodes=max_leaf_nodes,
         min_samples_leaf=min_samples_leaf,
         subsample=subsample,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from graftboost.reference import Loss
 
 from .making import (
     CLASSES,
+    DATA_OPTIONS,
     LOSSES,
     counted,
     fit_engine_model,
@@ -25,26 +27,14 @@ from .making import (
 
 @settings(max_examples=60, deadline=None)
 @given(
-    seed=st.integers(0, 10_000),
-    loss=st.sampled_from(LOSSES),
-    weighted=st.booleans(),
-    missing=st.booleans(),
-    categories=st.booleans(),
+    options=DATA_OPTIONS,
     subsample=st.sampled_from([1.0, 0.6]),
     n_rows=st.integers(2, 600),
 )
 def test_every_sum_is_that_of_the_rows(
-    seed: int,
-    loss: str,
-    weighted: bool,
-    missing: bool,
-    categories: bool,
-    subsample: float,
-    n_rows: int,
+    options: dict[str, Any], subsample: float, n_rows: int
 ) -> None:
-    data = make_data(
-        seed, loss, n_rows=n_rows, weighted=weighted, missing=missing, categories=categories
-    )
+    data = make_data(**options, n_rows=n_rows)
     if data.weight is not None:
         data.weight[0] = 1.0
     fit_engine_model(data, subsample=subsample, n_estimators=2).check_state(n_threads=1)
