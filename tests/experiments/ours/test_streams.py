@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,9 @@ from benchmarks.libraries import LIBRARIES
 from benchmarks.settings import Settings
 from benchmarks.updates.learners import RIVER, Retrained
 from benchmarks.updates.part import Plan
-from experiments.harness.results import Done, Results
 from experiments.ours import streams
 from experiments.ours.streams import EXPERIMENT, LEARNERS, Stream, error_of, measure
+from tests.experiments.measured import measured
 
 TINY = Settings(leaves=4, iterations=8, min_rows=5, threads=1)
 SMALL = {
@@ -39,18 +38,10 @@ def made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "QUICK", SMALL)
 
 
-def _results() -> Results:
-    results = Results("streams", "quick")
-    for case in EXPERIMENT.cases("quick"):
-        values = json.loads(json.dumps(case.measure(), allow_nan=False))
-        results.add(Done(dict(case.labels), values, 0.0))
-    return results
-
-
 def test_from_the_rows_to_the_page() -> None:
     for library in (LIBRARIES["lightgbm"], RIVER):
         pytest.importorskip(library.module)
-    results = _results()
+    results = measured("streams", EXPERIMENT.cases("quick"))
     for name in SMALL:
         found = {who: results.find(data=name, learner=who) or {} for who in LEARNERS}
         assert all(len(values["error"]) == 5 for values in found.values())
@@ -72,7 +63,7 @@ def test_a_learner_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(LIBRARIES["lightgbm"], "load", missing)
     monkeypatch.setattr(RIVER, "load", missing)
-    results = _results()
+    results = measured("streams", EXPERIMENT.cases("quick"))
     assert results.skipped() == ["LightGBM", "river"]
     assert EXPERIMENT.tables(results)
     assert EXPERIMENT.remark(results)

@@ -22,6 +22,7 @@ from experiments.harness.results import Done, Results
 from experiments.paper import classes, complexity
 from experiments.paper.ablations import alpha, bins, iterations, leaves, published, sigma, size
 from experiments.paper.complexity import NEVER, Curve
+from tests.experiments.measured import measured
 
 pytest.importorskip("matplotlib")
 
@@ -89,10 +90,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(experiment: Experiment) -> Results:
-    results = Results(experiment.name, "quick")
-    for case in experiment.cases("quick"):
-        results.add(Done(dict(case.labels), case.measure(), 0.0))
-    return results
+    return measured(experiment.name, experiment.cases("quick"))
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.EXPERIMENT.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from benchmarks.libraries import LIBRARIES
 from benchmarks.settings import Settings
 from datasets import Dataset, paper
-from experiments.harness.results import Done, Results
 from experiments.paper import batches
 from experiments.paper.batches import (
     EXPERIMENT,
@@ -22,6 +20,7 @@ from experiments.paper.batches import (
     Plan,
     measure,
 )
+from tests.experiments.measured import measured
 
 TINY = Plan(settings=Settings(leaves=4, iterations=5, min_rows=2, threads=1))
 
@@ -39,20 +38,12 @@ def made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "QUICK", {"adult": TINY})
 
 
-def _results() -> Results:
-    results = Results("batches", "quick")
-    for case in EXPERIMENT.cases("quick"):
-        values = json.loads(json.dumps(case.measure(), allow_nan=False))
-        results.add(Done(dict(case.labels), values, 0.0))
-    return results
-
-
 def _missing() -> Any:
     raise ImportError("not there")
 
 
 def test_from_the_rows_to_the_page() -> None:
-    results = _results()
+    results = measured("batches", EXPERIMENT.cases("quick"))
     n_steps = 2 * batches.BATCHES - 1
     for who in UPDATED:
         values = results.find(data="adult", contender=who) or {}
@@ -78,7 +69,7 @@ def test_from_the_rows_to_the_page() -> None:
 def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for peer in PEERS:
         monkeypatch.setattr(LIBRARIES[peer], "load", _missing)
-    results = _results()
+    results = measured("batches", EXPERIMENT.cases("quick"))
     assert results.skipped() == [LIBRARIES[peer].title for peer in PEERS]
     assert EXPERIMENT.tables(results)
     assert EXPERIMENT.remark(results)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +18,7 @@ from experiments.paper.updates import EXPERIMENT, measuring
 from experiments.paper.updates.measuring import COMPARED, WHO, Plan, measure
 from experiments.paper.updates.paper_figures import PAPER
 from experiments.paper.updates.tables import ratio_of, seconds_of, speed_up
+from tests.experiments.measured import measured
 
 TINY = Plan(
     singles=2,
@@ -42,14 +42,6 @@ def made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gc.collect", lambda: 0)  # for the clock's sake only, and slow
 
 
-def _results(cases: list[Case]) -> Results:
-    results = Results("updates", "quick")
-    for case in cases:
-        values = json.loads(json.dumps(case.measure(), allow_nan=False))
-        results.add(Done(dict(case.labels), values, 0.0))
-    return results
-
-
 @pytest.fixture
 def results(made: None, monkeypatch: pytest.MonkeyPatch) -> Results:
     for peer in ("lightgbm", "xgboost"):
@@ -57,7 +49,7 @@ def results(made: None, monkeypatch: pytest.MonkeyPatch) -> Results:
             pytest.skip(f"{peer} is not installed")
     monkeypatch.setattr(measuring, "QUICK", {"adult": TINY, "abalone": TINY})
     cases = [c for c in EXPERIMENT.cases("quick") if c.labels["contender"] != "catboost"]
-    return _results(cases)
+    return measured("updates", cases)
 
 
 def test_from_the_rows_to_the_page(results: Results) -> None:
@@ -91,7 +83,7 @@ def test_a_library_that_is_missing_is_named(made: None, monkeypatch: pytest.Monk
         Case({"data": "adult", "contender": who}, lambda who=who: measure("adult", who, TINY))
         for who in ("graftboost", "lightgbm", "lightgbm-refit", "sisa")
     ]
-    results = _results(cases)
+    results = measured("updates", cases)
     assert results.skipped() == ["LightGBM"]
     assert speed_up(results, "adult", "lightgbm", "add", "1%") is None
     assert EXPERIMENT.tables(results)
