@@ -9,7 +9,7 @@ from dataclasses import asdict
 from benchmarks.markdown import in_percent, in_seconds, table
 from benchmarks.results import Record
 from benchmarks.updates.forgetting import pooled
-from experiments.harness.draws import TITLES
+from experiments.harness.draws import RULES, TITLES
 from experiments.harness.experiment import Label, Values
 from experiments.harness.results import Results
 
@@ -136,3 +136,31 @@ def wide_table(
                 rows.append([name, way, *([TITLES[rule]] if len(rules) > 1 else []), *cells])
     head = ["data set", "way", *(["rule"] if len(rules) > 1 else []), *columns]
     return table(head, rows)
+
+
+def columns_of(records: Sequence[Record], label: str, head_of: Callable[[float], str]) -> Columns:
+    """A column for each value of a label, in increasing order."""
+    return {head_of(value): value for value in sorted({float(r.case[label]) for r in records})}
+
+
+def update_tables(
+    records: Sequence[Record],
+    label: str,
+    columns: Columns,
+    seconds_caption: str,
+    write_seconds: Callable[[Record], str] = seconds_text,
+) -> str:
+    """Tables of seconds, regrown nodes, forgetting and test error, by the values of a label."""
+    both = tuple(RULES)
+    return "\n\n".join(
+        [
+            seconds_caption,
+            wide_table(records, label, columns, write_seconds, both),
+            REGROWN,
+            wide_table(records, label, columns, nodes_text, both),
+            RATIOS,
+            wide_table(records, label, columns, ratio_text, both),
+            ERRORS,
+            wide_table(records, label, columns, errors_text, ("graftboost",)),
+        ]
+    )

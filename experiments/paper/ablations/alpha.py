@@ -17,19 +17,14 @@ from experiments.harness.draws import RULES, WAYS, Draws, Way
 from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.pictures import NODES, RATIO, SECONDS, Measure, draw_both_ways
 from experiments.harness.records import (
-    ERRORS,
-    RATIOS,
-    REGROWN,
     UPDATES,
     as_values,
-    errors_text,
+    columns_of,
     mean,
     names_in,
-    nodes_text,
-    ratio_text,
     records_of,
     seconds_text,
-    wide_table,
+    update_tables,
 )
 from experiments.harness.results import Results
 
@@ -68,10 +63,6 @@ def head_of(alpha: float) -> str:
     return f"{100 * alpha:g}%"
 
 
-def _columns(records: list[Record]) -> dict[str, float]:
-    return {head_of(alpha): alpha for alpha in sorted({float(r.case["alpha"]) for r in records})}
-
-
 def cases(scale: Scale) -> Iterator[Case]:
     """Each data set, each way."""
     for name, (max_rows, n_draws) in DATA[scale].items():
@@ -105,19 +96,8 @@ def candidates(data: Dataset, alpha: float) -> int:
 def tables(results: Results) -> str:
     """Seconds, nodes, forgetting and test error over the sampling rate."""
     records = records_of(results)
-    columns, both = _columns(records), tuple(RULES)
-    return "\n\n".join(
-        [
-            SECONDS_CAPTION,
-            wide_table(records, "alpha", columns, _seconds_text, both),
-            REGROWN,
-            wide_table(records, "alpha", columns, nodes_text, both),
-            RATIOS,
-            wide_table(records, "alpha", columns, ratio_text, both),
-            ERRORS,
-            wide_table(records, "alpha", columns, errors_text, ("graftboost",)),
-        ]
-    )
+    columns = columns_of(records, "alpha", head_of)
+    return update_tables(records, "alpha", columns, SECONDS_CAPTION, _seconds_text)
 
 
 def _seconds_text(record: Record) -> str:
@@ -128,7 +108,8 @@ def draw(results: Results) -> Figure:
     """As in the paper, time, regrown nodes and test error; and forgetting."""
     measures = (SECONDS, NODES, ERROR, RATIO)
     records = records_of(results)
-    return draw_both_ways(records, "alpha", _columns(records), measures, "sampling rate α")
+    columns = columns_of(records, "alpha", head_of)
+    return draw_both_ways(records, "alpha", columns, measures, "sampling rate α")
 
 
 ERROR = Measure("test error, per cent", lambda r: 100 * mean(r, "error_updated"))

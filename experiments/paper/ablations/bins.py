@@ -9,12 +9,11 @@ from benchmarks.settings import Settings
 from experiments.harness.experiment import Case, Experiment, Scale
 from experiments.harness.results import Results
 from experiments.paper.ablations.one_row import (
-    Plenty,
     Size,
     cases_of,
-    change,
+    changes,
     draw_sizes,
-    table_of,
+    tables_of,
 )
 
 if TYPE_CHECKING:
@@ -24,48 +23,29 @@ BINS: dict[Scale, tuple[int, ...]] = {
     "quick": (128, 1024, 4096),
     "full": (128, 256, 512, 1024, 2048, 4096),
 }
-PLENTY: dict[Scale, Plenty] = {
-    "quick": Plenty({"adult": 5000, "pendigits": 1500}, rows=5, repeats=1),
-    "full": Plenty(
-        {
-            "adult": None,
-            "credit_info": None,
-            "optdigits": None,
-            "pendigits": None,
-            "letter": None,
-            "covtype": 100_000,
-        },
-        rows=20,
-        repeats=2,
-    ),
-}
+REPEATS: dict[Scale, int] = {"quick": 1, "full": 2}
 
 
 def cases(scale: Scale) -> Iterator[Case]:
     """Each data set, each number of bins."""
     sizes = [Size(bins, Settings(), {"max_bins": bins}) for bins in BINS[scale]]
-    return cases_of("bins", sizes, PLENTY[scale])
+    return cases_of("bins", sizes, scale, REPEATS[scale])
 
 
 def tables(results: Results) -> str:
     """Test error, and seconds of one row and of training."""
-    return (
-        "Rows are added one by one. Seconds of an update are medians, those of training the best. "
-        "LightGBM always uses its default of 255 bins, all of which are candidates. The untouched "
-        "model lacks the added rows; the refitted model is `refit()` after they were added.\n\n"
-        + table_of(results, "bins", "bins")
-    )
+    lightgbm = "LightGBM always uses its default of 255 bins, all of which are candidates."
+    return tables_of(results, "bins", lightgbm)
 
 
 def draw(results: Results) -> Figure:
     """Test error, seconds and acceleration over the number of bins."""
-    return draw_sizes(results, "bins", "bins")
+    return draw_sizes(results, "bins")
 
 
 def answer(results: Results) -> str:
     """From the fewest to the most bins."""
-    found = {name: change(results, "bins", name) for name in results.all_of("data")}
-    known = {name: values for name, values in found.items() if values is not None}
+    known = changes(results, "bins")
     if not known:
         return ""
     errors = {name: abs(high - low) for name, (low, high, *_) in known.items()}

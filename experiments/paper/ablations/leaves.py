@@ -10,12 +10,11 @@ from benchmarks.settings import Settings
 from experiments.harness.experiment import Case, Experiment, Scale
 from experiments.harness.results import Results
 from experiments.paper.ablations.one_row import (
-    Plenty,
     Size,
     cases_of,
-    change,
+    changes,
     draw_sizes,
-    table_of,
+    tables_of,
 )
 
 if TYPE_CHECKING:
@@ -25,49 +24,29 @@ LEAVES: dict[Scale, tuple[int, ...]] = {
     "quick": (4, 20, 100),
     "full": (4, 10, 20, 40, 60, 100, 200),
 }
-PLENTY: dict[Scale, Plenty] = {
-    "quick": Plenty({"adult": 5000, "pendigits": 1500}, rows=5, repeats=1),
-    "full": Plenty(
-        {
-            "adult": None,
-            "credit_info": None,
-            "optdigits": None,
-            "pendigits": None,
-            "letter": None,
-            "covtype": 100_000,
-        },
-        rows=20,
-        repeats=1,
-    ),
-}
+REPEATS: dict[Scale, int] = {"quick": 1, "full": 1}
 LARGE = ("credit_info", "covtype")  # in the paper, together with two sets that are not available
 
 
 def cases(scale: Scale) -> Iterator[Case]:
     """Each data set and number of leaves, which LightGBM has too."""
     sizes = [Size(leaves, Settings(leaves=leaves), {}) for leaves in LEAVES[scale]]
-    return cases_of("leaves", sizes, PLENTY[scale])
+    return cases_of("leaves", sizes, scale, REPEATS[scale])
 
 
 def tables(results: Results) -> str:
     """Test error, and seconds of one row and of training."""
-    return (
-        "Rows are added one by one. Seconds of an update are medians, those of training the best. "
-        "LightGBM has the same number of leaves. The untouched model lacks the added rows; the "
-        "refitted model is `refit()` after they were added.\n\n"
-        + table_of(results, "leaves", "leaves")
-    )
+    return tables_of(results, "leaves", "LightGBM has the same number of leaves.")
 
 
 def draw(results: Results) -> Figure:
     """Test error, seconds and acceleration over the number of leaves."""
-    return draw_sizes(results, "leaves", "leaves")
+    return draw_sizes(results, "leaves")
 
 
 def answer(results: Results) -> str:
     """From the fewest to the most leaves."""
-    found = {name: change(results, "leaves", name) for name in results.all_of("data")}
-    known = {name: values for name, values in found.items() if values is not None}
+    known = changes(results, "leaves")
     if not known:
         return ""
     parts = [f"{low:.0f} to {high:.0f} ({name})" for name, (_, _, low, high) in known.items()]

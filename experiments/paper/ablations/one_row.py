@@ -21,7 +21,7 @@ from benchmarks.updates.part import Plan
 from benchmarks.updates.timing import Retrains, timed
 from datasets import Dataset, paper
 from experiments.harness.draws import RULES
-from experiments.harness.experiment import Case, Values
+from experiments.harness.experiment import Case, Scale, Values
 from experiments.harness.results import Results
 from graftboost.audit.plotting import legend, lines, logarithmic, panels
 
@@ -38,31 +38,37 @@ class Size:
     parameters: Mapping[str, Any]  # of our model only
 
 
-@dataclass(frozen=True)
-class Plenty:
-    """How much is measured at a scale."""
+# Data sets and how many of their rows are used; None for all.
+DATA: dict[Scale, dict[str, int | None]] = {
+    "quick": {"adult": 5000, "pendigits": 1500},
+    "full": {
+        "adult": None,
+        "credit_info": None,
+        "optdigits": None,
+        "pendigits": None,
+        "letter": None,
+        "covtype": 100_000,
+    },
+}
+ADDED: dict[Scale, int] = {"quick": 5, "full": 20}  # rows, one by one
 
-    data: Mapping[str, int | None]  # and how many of the rows are used; None for all
-    rows: int  # added one by one
-    repeats: int  # trainings, of which the best counts
 
-
-def cases_of(label: str, sizes: Sequence[Size], plenty: Plenty) -> Iterator[Case]:
-    """Each data set, each size."""
-    for name, max_rows in plenty.data.items():
+def cases_of(label: str, sizes: Sequence[Size], scale: Scale, repeats: int) -> Iterator[Case]:
+    """Each data set, each size; the best of the repeated trainings counts."""
+    for name, max_rows in DATA[scale].items():
         for size in sizes:
-            measure = partial(_measure, name, max_rows, size, plenty)
+            measure = partial(_measure, name, max_rows, size, ADDED[scale], repeats)
             yield Case({"data": name, label: size.value}, measure)
 
 
-def _measure(name: str, max_rows: int | None, size: Size, plenty: Plenty) -> Values:
+def _measure(name: str, max_rows: int | None, size: Size, n_added: int, repeats: int) -> Values:
     data = paper.load(name, max_rows=max_rows)
     record = Record(name, OURS)
     plan = _plan(size.settings)
     retrains = Retrains(name, plan)
-    held_back = np.random.default_rng(0).choice(len(data.y_train), plenty.rows + 1, replace=False)
+    held_back = np.random.default_rng(0).choice(len(data.y_train), n_added + 1, replace=False)
     held = np.delete(np.arange(len(data.y_train)), held_back)
-    for _ in range(plenty.repeats):  # in turns, so that a slow moment affects both
+    for _ in range(repeats):  # in turns, so that a slow moment affects both
         model = LIBRARIES[OURS].model("classification", size.settings)
         model.set_params(**size.parameters)
         gc.collect()
@@ -135,7 +141,16 @@ def measured(results: Results, name: str, label: str) -> dict[int, Measured]:
     }
 
 
-def table_of(results: Results, label: str, head: str) -> str:
+def tables_of(results: Results, label: str, lightgbm: str) -> str:
+    """Test error, and seconds of one row and of training; `lightgbm` describes LightGBM's size."""
+    return (
+        "Rows are added one by one. Seconds of an update are medians, those of training the best. "
+        f"{lightgbm} The untouched model lacks the added rows; the refitted model is `refit()` "
+        f"after they were added.\n\n{_table(results, label)}"
+    )
+
+
+def _table(results: Results, label: str) -> str:
     """One row for each data set and size."""
     rows = []
     for name in results.all_of("data"):
@@ -160,7 +175,7 @@ def table_of(results: Results, label: str, head: str) -> str:
     return table(
         [
             "data set",
-            head,
+            label,
             "trees",
             "test error, untouched",
             "all rows added",
@@ -176,7 +191,7 @@ def table_of(results: Results, label: str, head: str) -> str:
     )
 
 
-def draw_sizes(results: Results, label: str, x_label: str) -> Figure:
+def draw_sizes(results: Results, label: str) -> Figure:
     """Test error, seconds of one row, and the speed-up over training."""
     names = results.all_of("data")
     by_name = {name: measured(results, name, label) for name in names}
@@ -197,15 +212,17 @@ def draw_sizes(results: Results, label: str, x_label: str) -> Figure:
         if log:
             logarithmic(axis)
         axis.set_ylabel(title)
-        axis.set_xlabel(x_label)
+        axis.set_xlabel(label)
     legend(figure, columns=6)
     return figure
 
 
-def change(results: Results, label: str, name: str) -> tuple[float, float, float, float] | None:
-    """Error and speed-up at the least and at the greatest size of a data set."""
-    found = measured(results, name, label)
-    if len(found) < 2:
-        return None
-    low, high = found[min(found)], found[max(found)]
-    return low.error(), high.error(), low.faster_than_fit(), high.faster_than_fit()
+def changes(results: Results, label: str) -> dict[str, tuple[float, float, float, float]]:
+    """Error and speed-up at the least and at the greatest size, by data set with several sizes."""
+    ends = {}
+    for name in results.all_of("data"):
+        found = measured(results, name, label)
+        if len(found) > 1:
+            low, high = found[min(found)], found[max(found)]
+            ends[name] = (low.error(), high.error(), low.faster_than_fit(), high.faster_than_fit())
+    return ends

@@ -9,23 +9,17 @@ from typing import TYPE_CHECKING
 from benchmarks.results import Record
 from benchmarks.updates.timing import rows_of
 from datasets import paper
-from experiments.harness.draws import RULES, WAYS, Draws, Way
+from experiments.harness.draws import WAYS, Draws, Way
 from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.pictures import ABOVE, NODES, RATIO, TO_REFIT, above, draw_both_ways
 from experiments.harness.records import (
-    ERRORS,
-    RATIOS,
-    REGROWN,
     UPDATES,
     as_values,
-    errors_text,
+    columns_of,
     mostly_refitted,
     names_in,
-    nodes_text,
-    ratio_text,
     records_of,
-    seconds_text,
-    wide_table,
+    update_tables,
 )
 from experiments.harness.results import Results
 
@@ -81,33 +75,20 @@ def _measure(name: str, max_rows: int | None, way: Way, draws: dict[float, int])
     return as_values(records)
 
 
-def _columns(records: list[Record]) -> dict[str, float]:
-    return {head_of(share): share for share in sorted({float(r.case["share"]) for r in records})}
-
-
 def tables(results: Results) -> str:
     """Seconds, nodes, forgetting and test error over the size of the update."""
     records = records_of(results)
-    columns, both = _columns(records), tuple(RULES)
-    return "\n\n".join(
-        [
-            f"**Seconds of an update**, median over the draws. {UPDATES}",
-            wide_table(records, "share", columns, seconds_text, both),
-            REGROWN,
-            wide_table(records, "share", columns, nodes_text, both),
-            RATIOS,
-            wide_table(records, "share", columns, ratio_text, both),
-            ERRORS,
-            wide_table(records, "share", columns, errors_text, ("graftboost",)),
-        ]
-    )
+    columns = columns_of(records, "share", head_of)
+    seconds = f"**Seconds of an update**, median over the draws. {UPDATES}"
+    return update_tables(records, "share", columns, seconds)
 
 
 def draw(results: Results) -> Figure:
     """Seconds, nodes, test error and forgetting under the default rule."""
     records = records_of(results)
     measures = (TO_REFIT, NODES, ABOVE, RATIO)
-    return draw_both_ways(records, "share", _columns(records), measures, "rows of the update")
+    columns = columns_of(records, "share", head_of)
+    return draw_both_ways(records, "share", columns, measures, "rows of the update")
 
 
 def answer(results: Results) -> str:
