@@ -66,11 +66,7 @@ def forgetting(
     >>> audit.forgetting(model, updated).figures["loss_retrained"] > 0
     True
     """
-    ids = (
-        ids_in_one_only(before, after)
-        if row_ids is None
-        else before._ids_to_remove(row_ids, "row_ids")
-    )
+    ids = _audited_ids(before, after, row_ids)
     _check_any(ids, "before holds no row that after does not hold")
     rows = held_rows(before, ids)
     if retrained is None:
@@ -111,16 +107,21 @@ def learning(
         "loss_retrained".
     """
     holder = after if retrained is None or len(ids_in_one_only(after, before)) else retrained
-    ids = (
-        ids_in_one_only(holder, before)
-        if row_ids is None
-        else holder._ids_to_remove(row_ids, "row_ids")
-    )
+    ids = _audited_ids(holder, before, row_ids)
     _check_any(ids, "after holds no row that before does not hold")
     rows = held_rows(holder, ids)
     if retrained is None:
         retrained = refitted(after)
     return _measure("learning", "added", rows, before, after, retrained)
+
+
+def _audited_ids(
+    holder: GraftBoost, other: GraftBoost, row_ids: ArrayLike | slice | None
+) -> NDArray[np.int64]:
+    """Return the ids of the given rows of `holder`. Default: those that `other` does not hold."""
+    if row_ids is None:
+        return ids_in_one_only(holder, other)
+    return holder._ids_to_remove(row_ids, "row_ids")
 
 
 def _check_any(ids: NDArray[np.int64], problem: str) -> None:
