@@ -148,6 +148,10 @@ inline UpdateCounts change(Model& model, const TrainingRows& added, std::span<co
   return model.update(request, rule, n_threads);
 }
 
+// The rule under which no node is regrown.
+inline const UpdateRule never_regrow{UpdateRule::Kind::regret,
+                                     std::numeric_limits<double>::infinity(), 1};
+
 // --- comparing -----------------------------------------------------------------------------------
 
 using Numbers = std::vector<std::int64_t>;
@@ -252,6 +256,12 @@ inline std::vector<Totals> naive_histogram(const ModelState& model, std::size_t 
     }
   });
   return cells;
+}
+
+// Calls use(tag of the sums) for the kind of sums that a model holds.
+template <class Use>
+void for_sums_of(const ModelState& model, Use&& use) {
+  model.nodes.holds_packed_sums() ? use(PackedSums()) : use(WideSums());
 }
 
 // Compares a histogram, in which the cells of common codes need not be filled in, with a naive one.

@@ -13,6 +13,7 @@
 namespace graftboost {
 namespace {
 
+using testing::check_freed;
 using testing::FreedMemory;
 
 Array<std::uint64_t> numbered(std::size_t n) {
@@ -24,14 +25,6 @@ bool is_numbered(const Array<std::uint64_t>& array, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i)
     if (array[i] != i + 1) return false;
   return array.size() >= n;
-}
-void watch(const Array<std::uint64_t>& array) {
-  FreedMemory::watch(array.data(), array.size() * sizeof(std::uint64_t));
-}
-void check_freed(int n_freed) {
-  CHECK_EQ(FreedMemory::n_freed(), n_freed);
-  CHECK_EQ(FreedMemory::n_freed_with_content(), 0);
-  FreedMemory::reset();
 }
 
 // Memory that an array borrows. The test can read it whatever the array does.
@@ -63,11 +56,11 @@ TEST_CASE("the inspection of freed memory notices content") {
 
 TEST_CASE("an array keeps its elements when it grows, and leaves none behind") {
   Array<std::uint64_t> array = numbered(100);
-  watch(array);
+  FreedMemory::watch(array);
   array.resize(5000);
   check_freed(1);
   CHECK(is_numbered(array, 100));
-  watch(array);
+  FreedMemory::watch(array);
   array.reserve(20000);
   check_freed(1);
   CHECK_EQ(array.size(), 5000);
@@ -77,7 +70,7 @@ TEST_CASE("an array keeps its elements when it grows, and leaves none behind") {
 TEST_CASE("push_back moves elements without leaving a copy") {
   FreedMemory::reset();
   Array<std::uint64_t> array = numbered(16);
-  watch(array);
+  FreedMemory::watch(array);
   for (std::uint64_t i = 16; i < 1000; ++i) array.push_back(i + 1);
   check_freed(1);
   CHECK(is_numbered(array, 1000));
@@ -119,7 +112,7 @@ TEST_CASE("a destroyed array leaves no copy") {
   FreedMemory::reset();
   {
     const Array<std::uint64_t> array = numbered(50);
-    watch(array);
+    FreedMemory::watch(array);
   }
   check_freed(1);
 }
@@ -129,7 +122,7 @@ TEST_CASE("a moved array takes its memory along") {
   {
     Array<std::uint64_t> from = numbered(50);
     const auto* memory = from.data();
-    watch(from);
+    FreedMemory::watch(from);
     const Array<std::uint64_t> to = std::move(from);
     CHECK(to.data() == memory);
     CHECK(is_numbered(to, 50));
@@ -141,12 +134,12 @@ TEST_CASE("a moved array takes its memory along") {
 TEST_CASE("assignment overwrites the elements that were there") {
   FreedMemory::reset();
   Array<std::uint64_t> array = numbered(50);
-  watch(array);
+  FreedMemory::watch(array);
   array = numbered(3);
   check_freed(1);
   CHECK_EQ(array.size(), 3);
   const Array<std::uint64_t> other = numbered(7);
-  watch(array);
+  FreedMemory::watch(array);
   array = other;
   check_freed(1);
   CHECK(is_numbered(array, 7));

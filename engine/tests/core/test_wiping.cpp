@@ -10,17 +10,10 @@
 namespace graftboost {
 namespace {
 
+using testing::check_freed;
 using testing::FreedMemory;
 
 WipedVector<std::uint32_t> ones(std::size_t n) { return WipedVector<std::uint32_t>(n, 1); }
-void watch(const WipedVector<std::uint32_t>& values) {
-  FreedMemory::watch(values.data(), values.size() * sizeof(std::uint32_t));
-}
-void check_freed(int n_freed) {
-  CHECK_EQ(FreedMemory::n_freed(), n_freed);
-  CHECK_EQ(FreedMemory::n_freed_with_content(), 0);
-  FreedMemory::reset();
-}
 
 TEST_CASE("wipe overwrites exactly the given bytes") {
   std::vector<unsigned char> bytes(32, 0xff);
@@ -43,11 +36,11 @@ TEST_CASE("a wiped vector leaves no copy when it is destroyed or grows") {
   FreedMemory::reset();
   {
     WipedVector<std::uint32_t> values = ones(20);
-    watch(values);
+    FreedMemory::watch(values);
     values.resize(1000, 1);
     check_freed(1);
     CHECK(std::ranges::count(values, 1u) == 1000);
-    watch(values);
+    FreedMemory::watch(values);
   }
   check_freed(1);
 }
@@ -56,7 +49,8 @@ TEST_CASE("a wiped vector leaves no copy of elements that were dropped before") 
   FreedMemory::reset();
   {
     WipedVector<std::uint32_t> values = ones(20);
-    watch(values);  // all twenty, of which fifteen are past the end when the memory is freed
+    // All twenty, of which fifteen are past the end when the memory is freed.
+    FreedMemory::watch(values);
     values.resize(5);
   }
   check_freed(1);
@@ -65,15 +59,15 @@ TEST_CASE("a wiped vector leaves no copy of elements that were dropped before") 
 TEST_CASE("a wiped vector leaves no copy when it is moved, swapped or assigned to") {
   FreedMemory::reset();
   WipedVector<std::uint32_t> a = ones(20), b = ones(300);
-  watch(a);
+  FreedMemory::watch(a);
   const auto* memory = b.data();
   a = std::move(b);
   check_freed(1);
   CHECK(a.data() == memory);
-  watch(a);
+  FreedMemory::watch(a);
   a = ones(1000);
   check_freed(1);
-  watch(a);
+  FreedMemory::watch(a);
   WipedVector<std::uint32_t>().swap(a);
   check_freed(1);
 }

@@ -31,6 +31,15 @@ void append(RowTable& rows, const BinMap& bins, const OwnedTable<Value>& table) 
   }
 }
 
+// The rows of a table.
+template <class Table, class Value>
+RowTable encoded(const BinMap& bins, const OwnedTable<Value>& table) {
+  RowTable rows;
+  rows.layout = CodeLayout(bins);
+  append<Table>(rows, bins, table);
+  return rows;
+}
+
 // Whether the layout has features of this kind.
 inline bool has_kind(const RowTable& rows, FeatureLayout::Kind kind) {
   for (std::size_t i = 0; i < rows.layout.size(); ++i)

@@ -12,6 +12,7 @@ namespace {
 
 using testing::append;
 using testing::check_rows;
+using testing::encoded;
 using testing::mixed_bins;
 using testing::mixed_table;
 using testing::MixedColumns;
@@ -61,10 +62,8 @@ struct Fixture {
   BinMap bins = mixed_bins(table.slice(0, n_fitted), 64);
   RowTable rows;
 
-  explicit Fixture(std::size_t n_rows) {
-    rows.layout = CodeLayout(bins);
-    append<SparseTable<double>>(rows, bins, table.slice(0, n_rows));
-  }
+  explicit Fixture(std::size_t n_rows)
+      : rows(encoded<SparseTable<double>>(bins, table.slice(0, n_rows))) {}
   void append_from(std::size_t begin) {
     append<SparseTable<double>>(rows, bins, table.slice(begin, table.rows()));
   }

@@ -15,10 +15,10 @@ namespace {
 
 using testing::append;
 using testing::check_rows;
+using testing::encoded;
 using testing::has_kind;
 using testing::mixed_bins;
 using testing::mixed_table;
-using testing::MixedColumns;
 using testing::OwnedTable;
 using testing::Random;
 
@@ -28,9 +28,7 @@ void check_encoding() {
   for (const int max_bins : {8, 1024}) {
     const auto table = mixed_table<Value>(1100, 11);
     const BinMap bins = mixed_bins(table, max_bins);
-    RowTable rows;
-    rows.layout = CodeLayout(bins);
-    append<Table>(rows, bins, table.slice(0, 600));
+    RowTable rows = encoded<Table>(bins, table.slice(0, 600));
     append<Table>(rows, bins, table.slice(600, 600));
     append<Table>(rows, bins, table.slice(600, 1100));
     check_rows(rows, bins, table);
@@ -68,10 +66,8 @@ TEST_CASE("a row whose bundled features differ together keeps all their codes") 
   std::vector<double> cells(table.columns(), 1.0);
   const OwnedTable<double> odd(table.columns(), cells, {7});
   for (const bool dense : {true, false}) {
-    RowTable rows;
-    rows.layout = CodeLayout(bins);
-    dense ? append<DenseTable<double>>(rows, bins, odd)
-          : append<SparseTable<double>>(rows, bins, odd);
+    const RowTable rows =
+        dense ? encoded<DenseTable<double>>(bins, odd) : encoded<SparseTable<double>>(bins, odd);
     REQUIRE(has_kind(rows, FeatureLayout::Kind::bundled));
     check_rows(rows, bins, odd);
     CHECK(rows.sparse_count[0] >= 11);
@@ -81,9 +77,7 @@ TEST_CASE("a row whose bundled features differ together keeps all their codes") 
 TEST_CASE("cells of a histogram are those of the codes, without implied ones") {
   const auto table = mixed_table<double>(500, 14);
   const BinMap bins = mixed_bins(table, 8);
-  RowTable rows;
-  rows.layout = CodeLayout(bins);
-  append<SparseTable<double>>(rows, bins, table);
+  RowTable rows = encoded<SparseTable<double>>(bins, table);
   std::uint64_t n_entries = 0;
   for (Slot row = 0; row < rows.size(); ++row) {
     std::multiset<std::uint32_t> expected, found;
@@ -110,9 +104,7 @@ TEST_CASE("rows that stay keep their codes when others are removed") {
     Random random(seed);
     auto table = mixed_table<double>(400, 20 + seed);
     const BinMap bins = mixed_bins(table, 8);
-    RowTable rows;
-    rows.layout = CodeLayout(bins);
-    append<SparseTable<double>>(rows, bins, table);
+    RowTable rows = encoded<SparseTable<double>>(bins, table);
     for (int repetition = 0; repetition < 6; ++repetition) {
       std::vector<Slot> removed;
       for (Slot slot = 0; slot < rows.size(); ++slot)
@@ -138,9 +130,7 @@ bool is_zero(const T* begin, const T* end) {
 TEST_CASE("memory of removed rows is overwritten") {
   const auto table = mixed_table<double>(200, 30);
   const BinMap bins = mixed_bins(table, 8);
-  RowTable rows;
-  rows.layout = CodeLayout(bins);
-  append<SparseTable<double>>(rows, bins, table);
+  RowTable rows = encoded<SparseTable<double>>(bins, table);
   REQUIRE(rows.has_sparse());
   const std::vector<Slot> removed{3, 50, 51, 120, 197, 199};
   std::vector<std::pair<std::uint64_t, std::uint32_t>> entries;
@@ -166,9 +156,7 @@ TEST_CASE("memory of removed rows is overwritten") {
 TEST_CASE("entries move together when half of them are gaps") {
   const auto table = mixed_table<double>(2000, 31);
   const BinMap bins = mixed_bins(table, 300);
-  RowTable rows;
-  rows.layout = CodeLayout(bins);
-  append<SparseTable<double>>(rows, bins, table);
+  RowTable rows = encoded<SparseTable<double>>(bins, table);
   const std::size_t n_entries = rows.sparse_entries.size();
   std::vector<Slot> removed;
   for (Slot slot = 300; slot < 2000; ++slot) removed.push_back(slot);
@@ -181,9 +169,7 @@ TEST_CASE("truncation undoes an append") {
   const auto table = mixed_table<double>(300, 32);
   const BinMap bins = mixed_bins(table, 8);
   for (const std::size_t n_before : {0, 100}) {
-    RowTable rows;
-    rows.layout = CodeLayout(bins);
-    append<DenseTable<double>>(rows, bins, table.slice(0, n_before));
+    RowTable rows = encoded<DenseTable<double>>(bins, table.slice(0, n_before));
     const auto before = rows.extent();
     append<SparseTable<double>>(rows, bins, table.slice(n_before, 300));
     check_rows(rows, bins, table);

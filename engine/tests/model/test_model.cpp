@@ -20,11 +20,11 @@ using testing::Contents;
 using testing::contents_of;
 using testing::fit_model;
 using testing::ModelOptions;
+using testing::never_regrow;
 using testing::random_rows;
 using testing::state_of;
 using testing::TrainingRows;
 
-const UpdateRule keep{UpdateRule::Kind::regret, std::numeric_limits<double>::infinity(), 1};
 const UpdateRule rule{UpdateRule::Kind::regret, 3, 1};
 
 TEST_CASE("predictions are those of the model before or after a change, never in between") {
@@ -37,7 +37,7 @@ TEST_CASE("predictions are those of the model before or after a change, never in
   // The two states between which the model goes to and fro, because no structure changes.
   const TrainingRows added = rows.slice(200, 230);
   const std::vector<double> without = scores();
-  change(*model, added, {}, keep);
+  change(*model, added, {}, never_regrow);
   const std::vector<double> with = scores();
   REQUIRE(with != without);
   std::atomic<bool> is_done = false;
@@ -54,8 +54,8 @@ TEST_CASE("predictions are those of the model before or after a change, never in
   std::vector<std::thread> readers;
   for (int i = 0; i < 3; ++i) readers.emplace_back(read);
   for (int i = 0; i < 10; ++i) {
-    change(*model, rows.slice(0, 0), added.ids(), keep);
-    change(*model, added, {}, keep);
+    change(*model, rows.slice(0, 0), added.ids(), never_regrow);
+    change(*model, added, {}, never_regrow);
   }
   while (n_read < 20) std::this_thread::yield();
   is_done = true;
@@ -80,7 +80,7 @@ TEST_CASE("a file is verified once, before its state is first used") {
   for (int i = 0; i < 4; ++i) threads.emplace_back([&] { model->check_state(1); });
   for (std::thread& thread : threads) thread.join();
   CHECK_EQ(n_verified.load(), 1);
-  change(*model, rows.slice(110, 120), {}, keep);
+  change(*model, rows.slice(110, 120), {}, never_regrow);
   model->copy();
   model->held_rows({});
   CHECK_EQ(n_verified.load(), 1);
@@ -202,7 +202,7 @@ TEST_CASE("a refresh keeps the structure and gives every row its present gradien
   options.n_shards = 2;
   const TrainingRows rows = random_rows(options, 230, 8);
   const auto model = fit_model(rows.slice(0, 200), options);
-  change(*model, rows.slice(200, 230), {}, keep);
+  change(*model, rows.slice(200, 230), {}, never_regrow);
   const ModelState before = state_of(*model);
   model->refresh(2);
   model->check_state(1);

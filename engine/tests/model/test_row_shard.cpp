@@ -5,14 +5,17 @@
 #include "model/row_shard.hpp"
 #include "tests/check.hpp"
 #include "tests/models.hpp"
+#include "tests/row_changes.hpp"
 
 namespace graftboost {
 namespace {
 
+using testing::append_rows;
 using testing::check_same;
 using testing::Contents;
 using testing::contents_of;
 using testing::fit_state;
+using testing::lay_out_rare_columns;
 using testing::ModelOptions;
 using testing::Random;
 using testing::random_rows;
@@ -29,7 +32,7 @@ struct Fixture {
       : rows(random_rows(options, n_all, seed)),
         model(fit_state(rows.slice(0, n_fitted), options)) {}
 
-  // Removes some rows and adds others, which are placed anywhere. Columns that are rare are laid out.
+  // Removes some rows and adds others, which are placed anywhere.
   void begin(double share_removed, Random& random) {
     for (RowShard& shard : model.shards) {
       std::vector<Slot> removed;
@@ -39,33 +42,10 @@ struct Fixture {
       shard.begin_update(removed);
     }
     const TrainingRows added = rows.slice(n_fitted, n_all);
-    model.shards.append(*model.bins, added.sample(), model.loss.kind, 1);
-    for (RowShard& shard : model.shards) {
-      shard.put_on_grids(model.loss, shard.n_before());
-      shard.extend_trees();
-      for (std::size_t t = 0; t < shard.trees.size(); ++t) {
-        for (std::size_t slot = shard.n_before(); slot < shard.size(); ++slot)
-          shard.place(t, static_cast<Slot>(slot), static_cast<std::uint16_t>(random.below(3)),
-                      static_cast<Gradient>(random.below(1000)) + 1);
-      }
-    }
-  }
-  // Lays out all rare columns that a row has; returns how many.
-  std::size_t lay_out_rare() {
-    std::vector<std::uint32_t> columns;
-    for (const RowShard& shard : model.shards) {
-      const auto rare = shard.rows.rare_columns(0);
-      columns.insert(columns.end(), rare.begin(), rare.end());
-    }
-    std::sort(columns.begin(), columns.end());
-    columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
-    CodeLayout next = model.layout();
-    next.add(columns);
-    for (RowShard& shard : model.shards) {
-      const auto cells = shard.rows.new_cells(next, columns);
-      shard.lay_out_columns(next, columns, cells);
-    }
-    return columns.size();
+    append_rows(model, added, [&](RowShard& shard, std::size_t t, Slot slot) {
+      shard.place(t, slot, static_cast<std::uint16_t>(random.below(3)),
+                  static_cast<Gradient>(random.below(1000)) + 1);
+    });
   }
   // Gives rows other leaves and gradients.
   void scramble(Random& random) {
@@ -128,7 +108,7 @@ TEST_CASE("an update that is undone has changed nothing") {
 
       fixture.begin(seed == 0 ? 0.02 : 0.3, random);
       CHECK_EQ(model.n_rows(), n_all);
-      n_laid_out += fixture.lay_out_rare();
+      n_laid_out += lay_out_rare_columns(fixture.model).columns.size();
       fixture.scramble(random);
       for (RowShard& shard : model.shards) shard.undo();
 
@@ -156,7 +136,7 @@ TEST_CASE("an update that is committed keeps the rows that stay and are added") 
       Fixture fixture(options, seed);
       ModelState& model = fixture.model;
       fixture.begin(seed == 0 ? 0.02 : 0.3, random);
-      fixture.lay_out_rare();
+      lay_out_rare_columns(fixture.model);
       fixture.scramble(random);
       Contents expected = contents_of(model);
       for (const RowId id : fixture.removed_ids) expected.rows.erase(id);

@@ -4,10 +4,12 @@
 #include "model/rows_by_node.hpp"
 #include "tests/check.hpp"
 #include "tests/models.hpp"
+#include "tests/row_changes.hpp"
 
 namespace graftboost {
 namespace {
 
+using testing::append_rows;
 using testing::check_histogram;
 using testing::fit_state;
 using testing::for_each_row;
@@ -66,15 +68,8 @@ TEST_CASE("rows that an update adds are left out, and rows that it removes are n
     const ModelState before = model;
     for (RowShard& shard : model.shards) shard.begin_update({1, 5, 6});
     const TrainingRows added = rows.slice(150, 160);
-    model.shards.append(*model.bins, added.sample(), model.loss.kind, 1);
-    for (RowShard& shard : model.shards) {
-      shard.put_on_grids(model.loss, shard.n_before());
-      shard.extend_trees();
-      for (std::size_t t = 0; t < shard.trees.size(); ++t) {
-        for (std::size_t slot = shard.n_before(); slot < shard.size(); ++slot)
-          shard.place(t, static_cast<Slot>(slot), 0, 1000);
-      }
-    }
+    append_rows(model, added,
+                [](RowShard& shard, std::size_t t, Slot slot) { shard.place(t, slot, 0, 1000); });
     check_nodes(model, before);
   }
 }

@@ -1,5 +1,4 @@
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "model/model.hpp"
@@ -17,6 +16,7 @@ using testing::check_sums;
 using testing::contents_of;
 using testing::fit_model;
 using testing::ModelOptions;
+using testing::never_regrow;
 using testing::Random;
 using testing::random_rows;
 using testing::state_of;
@@ -86,8 +86,7 @@ void check_shards(ModelOptions options, const UpdateRule& rule, std::uint64_t se
 TEST_CASE("models do not depend on the number of shards") {
   Tried tried;
   const UpdateRule regret{UpdateRule::Kind::regret, 3, 1}, strict{UpdateRule::Kind::regret, 0.3, 1},
-      rank{UpdateRule::Kind::rank, 0.2, 20},
-      keep{UpdateRule::Kind::regret, std::numeric_limits<double>::infinity(), 1};
+      rank{UpdateRule::Kind::rank, 0.2, 20};
   ModelOptions options;
   check_shards(options, regret, 1, tried);
   check_shards(options, rank, 2, tried);
@@ -105,7 +104,7 @@ TEST_CASE("models do not depend on the number of shards") {
   check_shards(options, regret, 6, tried);
   options.weighted = false;
   options.training.l2_regularization = 2;
-  check_shards(options, keep, 7, tried);
+  check_shards(options, never_regrow, 7, tried);
   options.histogram_memory = 50'000;
   check_shards(options, strict, 8, tried);
   CHECK(tried.in_place >= 10);
@@ -131,13 +130,13 @@ TEST_CASE("a shard that has lost all its rows takes rows again") {
     for (std::size_t r = 0; r < rows.size(); ++r)
       if (dealt.shards.shard_of(rows.ids()[r]) == 3) moved.push_back(r);
     const TrainingRows of_shard = rows.select(moved), none = rows.slice(0, 0);
-    const UpdateRule keep{UpdateRule::Kind::regret, std::numeric_limits<double>::infinity(), 1};
     for (int times = 0; times < 2; ++times) {
-      for (const auto& model : {one.get(), many.get()}) change(*model, none, of_shard.ids(), keep);
+      for (const auto& model : {one.get(), many.get()})
+        change(*model, none, of_shard.ids(), never_regrow);
       CHECK_EQ(state_of(*many).shards[3].size(), 0);
       check_same(state_of(*one), state_of(*many));
       many->check_state(1);
-      for (const auto& model : {one.get(), many.get()}) change(*model, of_shard, {}, keep);
+      for (const auto& model : {one.get(), many.get()}) change(*model, of_shard, {}, never_regrow);
       check_same(state_of(*one), state_of(*many));
       many->check_state(1);
       many->refit(1);

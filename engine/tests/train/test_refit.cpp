@@ -1,5 +1,4 @@
 #include <cstdint>
-#include <limits>
 #include <stdexcept>
 #include <vector>
 
@@ -15,11 +14,10 @@ using testing::change;
 using testing::check_same;
 using testing::fit_model;
 using testing::ModelOptions;
+using testing::never_regrow;
 using testing::random_rows;
 using testing::state_of;
 using testing::TrainingRows;
-
-const UpdateRule keep{UpdateRule::Kind::regret, std::numeric_limits<double>::infinity(), 1};
 
 std::vector<ModelOptions> all_options() {
   ModelOptions plain, squared, sparse;
@@ -46,7 +44,7 @@ TEST_CASE("a refit gives the model that a fit to the present rows gives") {
 
     // Rows 20 to 239, of which the last 40 are new.
     const TrainingRows removed = rows.slice(0, 20);
-    change(*model, rows.slice(200, 240), removed.ids(), keep);
+    change(*model, rows.slice(200, 240), removed.ids(), never_regrow);
     model->refit(2);
     model->check_state(1);
     check_same(state_of(*fit_model(rows.slice(20, 240), options, bins)), state_of(*model));

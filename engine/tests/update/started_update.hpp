@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/models.hpp"
+#include "tests/row_changes.hpp"
 #include "update/booking.hpp"
 #include "update/changed_rows.hpp"
 #include "update/node_undo.hpp"
@@ -41,10 +42,11 @@ class StartedUpdate {
       model.add_targets(shard, shard.n_before());
       shard.extend_trees();
     }
-    std::vector<WipedVector<RowTable::NewCell>> new_cells;
-    if (lays_out) new_cells = lay_out_rare();
+    LaidOutColumns laid_out;
+    if (lays_out) laid_out = lay_out_rare_columns(model);
+    n_laid_out = laid_out.columns.size();
     changed = std::make_unique<ChangedRows>(model);
-    if (lays_out) changed->set_new_cells(model, new_cells);
+    if (lays_out) changed->set_new_cells(model, laid_out.cells);
     context = std::make_unique<UpdateContext>(model, rule, *undo, 1);
   }
 
@@ -72,26 +74,6 @@ class StartedUpdate {
   std::unique_ptr<ChangedRows> changed;
   std::unique_ptr<UpdateContext> context;
   std::size_t n_laid_out = 0;
-
- private:
-  std::vector<WipedVector<RowTable::NewCell>> lay_out_rare() {
-    std::vector<std::uint32_t> columns;
-    for (const RowShard& shard : model.shards) {
-      const auto rare = shard.rows.rare_columns(0);
-      columns.insert(columns.end(), rare.begin(), rare.end());
-    }
-    std::sort(columns.begin(), columns.end());
-    columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
-    n_laid_out = columns.size();
-    CodeLayout next = model.layout();
-    next.add(columns);
-    std::vector<WipedVector<RowTable::NewCell>> cells;
-    for (RowShard& shard : model.shards) {
-      cells.push_back(shard.rows.new_cells(next, columns));
-      shard.lay_out_columns(next, columns, cells.back());
-    }
-    return cells;
-  }
 };
 
 // Models of different kinds, for updates.

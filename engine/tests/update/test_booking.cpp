@@ -11,20 +11,13 @@
 namespace graftboost {
 namespace {
 
-using testing::check_cached;
+using testing::for_sums_of;
 using testing::is_same;
 using testing::ModelOptions;
-using testing::naive_histogram;
 using testing::naive_total;
 using testing::Random;
 using testing::StartedUpdate;
 using testing::various_models;
-
-// Calls use(tag of the sums) for the kind of sums that a model holds.
-template <class Use>
-void for_sums_of(const ModelState& model, Use&& use) {
-  model.nodes.holds_packed_sums() ? use(PackedSums()) : use(WideSums());
-}
 
 // The nodes on the path of a changed row.
 std::set<NodeIndex> path_of(const StartedUpdate& update, std::size_t t, std::size_t row) {
@@ -33,6 +26,22 @@ std::set<NodeIndex> path_of(const StartedUpdate& update, std::size_t t, std::siz
   for (NodeIndex i = tree.leaves[update.changed->leaf(t, row)]; i != no_node; i = tree[i].parent)
     path.insert(i);
   return path;
+}
+
+// Books the sums of each tree, and calls book(booker, tree, touched nodes) for its histograms.
+template <class Book>
+void book_trees(StartedUpdate& update, Random& random, UpdateCounts& counts, Book&& book) {
+  const ModelState& model = update.model;
+  const bool grouped = GainBounds::are_grouped(model.layout());
+  for_sums_of(model, [&]<class Sums>(Sums) {
+    HistogramBooker<Sums> booker(*update.context);
+    for (std::size_t t = 0; t < model.nodes.size(); ++t) {
+      update.book_sums(t, random, counts);
+      TouchedNodes touched;
+      touched.reset(model.nodes.tree(t).nodes.size(), grouped);
+      book(booker, t, touched);
+    }
+  });
 }
 
 TEST_CASE("booked sums are those of the rows that the model holds then") {
@@ -68,25 +77,17 @@ TEST_CASE("booked histograms are those of the rows that the model holds then") {
   for (const ModelOptions& options : various_models()) {
     Random random(2);
     StartedUpdate update(options, 150, 8, 0.05, 2);
-    ModelState& model = update.model;
-    const bool grouped = GainBounds::are_grouped(model.layout());
+    const ModelState& model = update.model;
     UpdateCounts counts;
-    for_sums_of(model, [&]<class Sums>(Sums) {
-      HistogramBooker<Sums> booker(*update.context);
-      for (std::size_t t = 0; t < model.nodes.size(); ++t) {
-        update.book_sums(t, random, counts);
-        TouchedNodes touched;
-        touched.reset(model.nodes.tree(t).nodes.size(), grouped);
-        std::set<NodeIndex> expected;
-        for (std::size_t row = 0; row < update.changed->size(); ++row) {
-          if (model.params.in_subsample(t, update.changed->rows().ids[row]))
-            expected.merge(path_of(update, t, row));
-        }
-        CHECK_EQ(booker.book_all(t, *update.changed, touched, counts), !expected.empty());
-        for (std::size_t i = 0; i < touched.touched.size(); ++i)
-          CHECK_EQ(touched[static_cast<NodeIndex>(i)],
-                   expected.contains(static_cast<NodeIndex>(i)));
+    book_trees(update, random, counts, [&](auto& booker, std::size_t t, TouchedNodes& touched) {
+      std::set<NodeIndex> expected;
+      for (std::size_t row = 0; row < update.changed->size(); ++row) {
+        if (model.params.in_subsample(t, update.changed->rows().ids[row]))
+          expected.merge(path_of(update, t, row));
       }
+      CHECK_EQ(booker.book_all(t, *update.changed, touched, counts), !expected.empty());
+      for (std::size_t i = 0; i < touched.touched.size(); ++i)
+        CHECK_EQ(touched[static_cast<NodeIndex>(i)], expected.contains(static_cast<NodeIndex>(i)));
     });
     CHECK(testing::check_sums(model) > 0);
   }
@@ -99,30 +100,26 @@ TEST_CASE("unbooking restores every histogram") {
     ModelState& model = update.model;
     const bool grouped = GainBounds::are_grouped(model.layout());
     UpdateCounts counts;
-    for_sums_of(model, [&]<class Sums>(Sums) {
-      HistogramBooker<Sums> booker(*update.context);
-      for (std::size_t t = 0; t < model.nodes.size(); ++t) {
-        update.book_sums(t, random, counts);
-        TreeNodes& nodes = model.nodes[t];
-        TouchedNodes touched;
-        touched.reset(nodes.tree.nodes.size(), grouped);
-        booker.book_all(t, *update.changed, touched, counts);
-        const auto recorded = update.changed->recorded_in(t, model.loss.kind);
-        for (Slot row = 0; row < update.changed->size(); ++row) {
-          if (!model.params.in_subsample(t, update.changed->rows().ids[row])) continue;
-          booker.book(nodes, no_node, nodes.tree.leaves[update.changed->leaf(t, row)],
-                      update.changed->rows(), row, recorded.of(row), !update.changed->enters(row),
-                      grouped ? &update.changed->features_of(row) : nullptr, touched, counts);
-        }
-        const auto& now = std::get<TreeHistograms<Sums>>(nodes.histograms);
-        const auto& then = std::get<TreeHistograms<Sums>>(update.before.nodes[t].histograms);
-        REQUIRE(now.size() == then.size());
-        for (std::size_t i = 0; i < now.size(); ++i) {
-          CHECK_EQ(now[i].cached, then[i].cached);
-          CHECK(now[i] == then[i]);
-        }
-      }
-    });
+    book_trees(
+        update, random, counts,
+        [&]<class Sums>(HistogramBooker<Sums>& booker, std::size_t t, TouchedNodes& touched) {
+          TreeNodes& nodes = model.nodes[t];
+          booker.book_all(t, *update.changed, touched, counts);
+          const auto recorded = update.changed->recorded_in(t, model.loss.kind);
+          for (Slot row = 0; row < update.changed->size(); ++row) {
+            if (!model.params.in_subsample(t, update.changed->rows().ids[row])) continue;
+            booker.book(nodes, no_node, nodes.tree.leaves[update.changed->leaf(t, row)],
+                        update.changed->rows(), row, recorded.of(row), !update.changed->enters(row),
+                        grouped ? &update.changed->features_of(row) : nullptr, touched, counts);
+          }
+          const auto& now = std::get<TreeHistograms<Sums>>(nodes.histograms);
+          const auto& then = std::get<TreeHistograms<Sums>>(update.before.nodes[t].histograms);
+          REQUIRE(now.size() == then.size());
+          for (std::size_t i = 0; i < now.size(); ++i) {
+            CHECK_EQ(now[i].cached, then[i].cached);
+            CHECK(now[i] == then[i]);
+          }
+        });
   }
 }
 
@@ -132,25 +129,17 @@ TEST_CASE("cells of columns that are laid out are booked for the rows that stay"
     Random random(4);
     StartedUpdate update(options, 150, 8, 0.05, 4, true);
     n_laid_out += update.n_laid_out;
-    ModelState& model = update.model;
     UpdateCounts counts;
-    for_sums_of(model, [&]<class Sums>(Sums) {
-      HistogramBooker<Sums> booker(*update.context);
-      for (std::size_t t = 0; t < model.nodes.size(); ++t) {
-        update.book_sums(t, random, counts);
-        TouchedNodes touched;
-        touched.reset(model.nodes.tree(t).nodes.size(), GainBounds::are_grouped(model.layout()));
-        booker.book_new_cells(t, *update.changed, false);
-        booker.book_all(t, *update.changed, touched, counts);
-      }
+    book_trees(update, random, counts, [&](auto& booker, std::size_t t, TouchedNodes& touched) {
+      booker.book_new_cells(t, *update.changed, false);
+      booker.book_all(t, *update.changed, touched, counts);
     });
-    CHECK(testing::check_sums(model) > 0);
+    CHECK(testing::check_sums(update.model) > 0);
   }
   CHECK(n_laid_out > 8);
 }
 
 TEST_CASE("rows that are added and removed again leave every node and histogram as it was") {
-  const UpdateRule keep{UpdateRule::Kind::regret, std::numeric_limits<double>::infinity(), 1};
   for (ModelOptions options : various_models()) {
     // Enough rows for a leaf never have the rare columns: a layout would not shrink back.
     options.training.min_samples_leaf = 12;
@@ -158,9 +147,9 @@ TEST_CASE("rows that are added and removed again leave every node and histogram 
     const auto model = testing::fit_model(rows.slice(0, 200), options);
     const ModelState before = testing::state_of(*model);
     const auto added = rows.slice(200, 208);
-    testing::change(*model, added, {}, keep);
+    testing::change(*model, added, {}, testing::never_regrow);
     CHECK(!is_same(before.nodes.tree(0).nodes, testing::state_of(*model).nodes.tree(0).nodes));
-    testing::change(*model, rows.slice(0, 0), added.ids(), keep);
+    testing::change(*model, rows.slice(0, 0), added.ids(), testing::never_regrow);
     const ModelState after = testing::state_of(*model);
     testing::check_same(before, after);
     CHECK_EQ(after.layout().histogram_size(), before.layout().histogram_size());

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <set>
 #include <vector>
 
@@ -16,6 +15,7 @@ namespace {
 
 using testing::fit_state;
 using testing::ModelOptions;
+using testing::never_regrow;
 using testing::Random;
 using testing::random_rows;
 using testing::random_tree;
@@ -70,7 +70,6 @@ std::vector<NodeIndex> grow(const Tree& tree, std::int32_t n_leaves) {
   return split;
 }
 
-const UpdateRule never{UpdateRule::Kind::regret, std::numeric_limits<double>::infinity(), 1};
 const UpdateRule always{UpdateRule::Kind::regret, 0, 1};
 
 TEST_CASE("a swap is found if and only if growth would split a leaf first") {
@@ -112,7 +111,7 @@ TEST_CASE("a swap is found if and only if growth would split a leaf first") {
     }
     // While the slack is positive there is nothing to swap.
     CHECK(!(replay.order_slack() > 0) || swap.leaf == no_node);
-    CHECK_EQ(replay.find(tree, n_leaves, never).leaf, no_node);
+    CHECK_EQ(replay.find(tree, n_leaves, never_regrow).leaf, no_node);
   }
   CHECK(n_swapped > 50);
 }
@@ -139,7 +138,7 @@ TEST_CASE("a tree with room for leaves splits one without undoing a split") {
       CHECK(tree[swap.leaf].is_leaf());
     }
     CHECK(!(replay.order_slack() > 0));
-    CHECK_EQ(replay.find(tree, 6, never).leaf, no_node);
+    CHECK_EQ(replay.find(tree, 6, never_regrow).leaf, no_node);
   }
 }
 

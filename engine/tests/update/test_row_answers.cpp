@@ -17,6 +17,7 @@ Array<Slot> slots;  // memory to work in
 using testing::check_histogram;
 using testing::contents_of;
 using testing::fit_state;
+using testing::for_sums_of;
 using testing::ModelOptions;
 using testing::naive_histogram;
 using testing::Random;
@@ -24,11 +25,6 @@ using testing::random_rows;
 using testing::recorded;
 using testing::StartedUpdate;
 using testing::various_models;
-
-template <class Use>
-void for_sums_of(const ModelState& model, Use&& use) {
-  model.nodes.holds_packed_sums() ? use(PackedSums()) : use(WideSums());
-}
 
 TEST_CASE("counted nodes have the rows of all shards, added ones in and removed ones left out") {
   for (const ModelOptions& options : various_models()) {

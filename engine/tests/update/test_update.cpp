@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "model/state_check.hpp"
@@ -17,13 +16,13 @@ using testing::change;
 using testing::check_same;
 using testing::fit_model;
 using testing::ModelOptions;
+using testing::never_regrow;
 using testing::random_rows;
 using testing::state_of;
 using testing::TrainingRows;
 using testing::various_models;
 
 const UpdateRule rule{UpdateRule::Kind::regret, 3, 1};
-const UpdateRule keep{UpdateRule::Kind::regret, std::numeric_limits<double>::infinity(), 1};
 
 TEST_CASE("neither threads nor the order of rows change an update") {
   for (const ModelOptions& options : various_models()) {
@@ -98,7 +97,7 @@ TEST_CASE("columns become frequent with added rows, and leave when no row has th
       if (rows.table.at(r, column) != 0) added.push_back(r);
     REQUIRE(added.size() == 8);
 
-    for (const UpdateRule& by : {rule, keep}) {
+    for (const UpdateRule& by : {rule, never_regrow}) {
       const auto changed = fit_model(fitted, options, bins);
       change(*changed, rows.select(added), {}, by);
       const ModelState with = state_of(*changed);
