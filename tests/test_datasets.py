@@ -21,7 +21,7 @@ pytest.importorskip("pyarrow")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder of data sets, which is the one in use."""
+    """An empty folder from which data sets are loaded."""
     monkeypatch.setenv(datasets.FOLDER_VARIABLE, str(tmp_path))
     return tmp_path
 
@@ -56,7 +56,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> _OpenMLSite:
     return there
 
 
-def test_what_the_folder_lacks_comes_from_openml(folder: Path, site: _OpenMLSite) -> None:
+def test_sets_missing_in_the_folder_are_loaded_from_openml(folder: Path, site: _OpenMLSite) -> None:
     X, y = datasets.load_in_order("adult")
     assert site.asked == [("adult", 2)]
     # The row with a missing value is dropped, numbers in text are numbers, classes are indices.
@@ -71,7 +71,7 @@ def test_the_folder_comes_first(folder: Path, site: _OpenMLSite) -> None:
     assert not site.asked
 
 
-def test_without_a_folder_openml_is_asked(
+def test_without_a_folder_sets_are_loaded_from_openml(
     site: _OpenMLSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(datasets.FOLDER_VARIABLE, raising=False)
@@ -89,14 +89,14 @@ def test_targets_in_text_become_numbers(folder: Path, monkeypatch: pytest.Monkey
     assert y.dtype == np.float64
 
 
-def test_another_version_than_expected_is_refused(folder: Path, site: _OpenMLSite) -> None:
+def test_unexpected_version_is_refused(folder: Path, site: _OpenMLSite) -> None:
     site.frame = site.frame.head(3)
     with pytest.raises(DataNotFoundError, match=r"version 2, has 3 rows where 4 were expected"):
         datasets.load("adult")
 
 
 @pytest.mark.parametrize("error", [URLError("no network"), ValueError("no such data set")])
-def test_on_neither_says_what_was_looked_for(
+def test_error_names_both_sources(
     folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def fetch(*arguments: object, **options: object) -> None:
@@ -111,7 +111,7 @@ def test_on_neither_says_what_was_looked_for(
     assert f"Set {datasets.FOLDER_VARIABLE}" in said
 
 
-def test_a_set_that_openml_lacks(folder: Path) -> None:
+def test_set_that_is_not_on_openml(folder: Path) -> None:
     with pytest.raises(DataNotFoundError, match=r"no flights_3m\.parquet in .* OpenML does not"):
         datasets.load("flights_3m")
 
@@ -168,7 +168,7 @@ def test_paper_splits_follow_their_seed(folder: Path) -> None:
     assert len(small.y_test) == 40
 
 
-def test_paper_sizes_are_met_where_there_are_rows_enough(
+def test_paper_sizes_are_used_if_there_are_enough_rows(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _write_adult(folder)
@@ -177,7 +177,7 @@ def test_paper_sizes_are_met_where_there_are_rows_enough(
     assert (len(data.y_train), len(data.y_test)) == (100, 50)
 
 
-def test_official_splits_stay_and_may_be_drawn_from(folder: Path) -> None:
+def test_official_splits_are_kept_and_can_be_sampled(folder: Path) -> None:
     pixels = np.arange(60, dtype=np.float64)
     split = np.where(pixels < 40, "train", "test")
     frame = pd.DataFrame({"p0": pixels, "split": split, "target": np.arange(60) % 3})

@@ -2,5 +2,5 @@
 
 import pytest
 
-# Comparisons that stand outside of the tests tell as much as those in them when they fail.
+# Failing assertions in a helper module should be as detailed as those in the tests.
 pytest.register_assert_rewrite(f"{__name__}.making")

@@ -20,13 +20,13 @@ def changed(array, place, value):
 
 
 def fitted_state(model):
-    """Everything that a fit writes, with the engine's state in bytes."""
+    """All attributes that a fit sets, with the engine's state as bytes."""
     state = {name: value for name, value in vars(model).items() if name.endswith("_")}
     return pickle.dumps((state, model._engine_model, model._columns))
 
 
 def assert_refused(Estimator, error, message, call, **parameters):
-    """Check that a call fails alike on a new model and on a fitted one, which then is as before."""
+    """Check that a call raises the error on a new and on a fitted model, which is unchanged."""
     with pytest.raises(error, match=message):
         call(Estimator(**{"n_estimators": 3, **parameters}))
     model = Estimator(n_estimators=3).fit(FRAME, Y, sample_weight=np.arange(60) + 1)

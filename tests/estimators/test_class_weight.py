@@ -1,4 +1,4 @@
-"""The parameter class_weight: labels of every kind, and labels that y does not have."""
+"""The parameter class_weight: labels of every kind, and labels that are not in y."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LABELS = {
         np.array(["2024-01-01", "2024-02-01"], dtype="datetime64[D]"),
         {np.datetime64("2024-01-01"): 1.0, np.datetime64("2024-02-01"): 3.0},
     ),
-    "a class to come": (np.array(["1", "2"]), {"1": 1.0, "2": 3.0, "3": 7.0}),
+    "a class added later": (np.array(["1", "2"]), {"1": 1.0, "2": 3.0, "3": 7.0}),
 }
 
 
@@ -56,7 +56,7 @@ def test_balanced_classes_have_equal_sums():
 
 
 @pytest.mark.parametrize("kind", [str, object])
-def test_a_class_that_comes_later_has_its_weight(kind):
+def test_class_added_later_has_its_weight(kind):
     y = np.array(["1", "2"], dtype=kind)[SECOND.astype(int)]
     weights = {"1": 1.0, "2": 3.0, "3": 7.0}
     later = GraftBoostClassifier(n_estimators=3, class_weight=weights, n_jobs=1).fit(X, y)
@@ -80,20 +80,20 @@ def edges_of(model):
         (np.array(["no", "yes"]), {"no": 1.0, "Yes": 3.0}, "str"),
     ],
 )
-def test_labels_that_y_does_not_have(labels, class_weight, kind):
+def test_labels_not_in_y(labels, class_weight, kind):
     message = rf"class_weight has a weight for .* not a class of y, .* of type {kind}\."
     with pytest.raises(ValueError, match=message):
         fitted(labels, class_weight)
 
 
-def test_a_product_of_weights_that_is_too_large():
+def test_product_of_weights_too_large():
     weight = np.full(len(X), 1e300)
     model = GraftBoostClassifier(n_estimators=2, class_weight={0: 1e10, 1: 1.0})
     with pytest.raises(ValueError, match="sample_weight times class_weight exceeds"):
         model.fit(X, SECOND.astype(int), sample_weight=weight)
 
 
-def test_weights_that_leave_nothing():
+def test_no_row_has_a_positive_weight():
     weight = SECOND.astype(float)
     model = GraftBoostClassifier(n_estimators=2, class_weight={0: 1.0, 1: 0.0})
     with pytest.raises(ValueError, match="No training row has a positive weight"):

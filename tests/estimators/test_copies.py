@@ -1,4 +1,4 @@
-"""Copies of an estimator: each is a model of its own, whichever way it was made."""
+"""Copies of an estimator are independent of it, however they were made."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def make_copy(request, tmp_path):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_both_are_updated_each_on_its_own(target, make_copy):
+def test_original_and_copy_are_updated_independently(target, make_copy):
     y = TARGETS[target]
     model = fitted(target)
     other = make_copy(model)
@@ -94,7 +94,7 @@ def test_both_are_updated_each_on_its_own(target, make_copy):
     assert np.array_equal(model.predict(FRAME), alone.predict(FRAME))
 
 
-def test_a_class_comes_to_one_of_them(make_copy):
+def test_class_added_to_only_one_of_them(make_copy):
     model = fitted("two classes")
     other = make_copy(model)
     other.add(FRAME[:20], ["maybe"] * 20)
@@ -107,7 +107,7 @@ def test_a_class_comes_to_one_of_them(make_copy):
         estimator.check_state()
 
 
-def test_one_of_them_is_fitted_again(make_copy):
+def test_fitting_only_one_of_them_again(make_copy):
     model = fitted("two classes")
     before = model.predict_proba(FRAME)
     make_copy(model).fit(FRAME[["a"]], np.arange(N_ROWS) % 3)
@@ -117,7 +117,7 @@ def test_one_of_them_is_fitted_again(make_copy):
     assert model.feature_names_in_.tolist() == ["a", "b", "c", "town"]
 
 
-def test_copies_of_what_is_not_fitted(make_copy):
+def test_copies_of_unfitted_estimators(make_copy):
     other = make_copy(new_model("two classes", class_weight={"yes": 2.0}))
     assert other.class_weight == {"yes": 2.0}
     with pytest.raises(NotFittedError):
@@ -130,7 +130,7 @@ def test_models_without_rows(make_copy):
     assert np.array_equal(make_copy(model).predict(FRAME), model.predict(FRAME))
 
 
-def test_what_else_an_estimator_has_is_copied():
+def test_other_attributes_are_copied():
     class Named(GraftBoostClassifier):
         pass
 
@@ -148,7 +148,7 @@ def test_what_else_an_estimator_has_is_copied():
     assert twice[0] is twice[1]
 
 
-def test_clone_takes_the_parameters_alone():
+def test_clone_copies_only_the_parameters():
     model = fitted("two classes", tolerance=0.5)
     other = clone(model)
     assert other.tolerance == 0.5
@@ -157,8 +157,8 @@ def test_clone_takes_the_parameters_alone():
 
 
 @pytest.mark.parametrize("kind", ["copy", "deepcopy", "pickle"])
-def test_a_copy_made_during_updates_is_one_of_the_states(kind, tmp_path):
-    """Its ids go on from those that its rows have, and its classes are those of its trees."""
+def test_copy_made_during_updates_is_consistent(kind, tmp_path):
+    """Its next ids follow those of its rows, and its classes are those of its trees."""
     model = fitted("two classes", n_estimators=2)
     done = threading.Event()
 
@@ -183,7 +183,7 @@ def test_a_copy_made_during_updates_is_one_of_the_states(kind, tmp_path):
         other.check_state()
 
 
-def test_a_category_that_no_row_has_is_not_stored(tmp_path):
+def test_categories_without_rows_are_not_stored(tmp_path):
     frame = FRAME.assign(town=FRAME["town"].astype(str))
     frame.loc[7, "town"] = "Buxtehude"
     frame["town"] = frame["town"].astype("category")
@@ -206,7 +206,7 @@ def test_a_category_that_no_row_has_is_not_stored(tmp_path):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_skops_has_nothing_to_trust_but_the_estimator(target):
+def test_skops_must_trust_only_the_estimator(target):
     model = fitted(target)
     data = skops.io.dumps(model)
     name = type(model).__name__
@@ -214,7 +214,7 @@ def test_skops_has_nothing_to_trust_but_the_estimator(target):
     assert skops.io.get_untrusted_types(data=data) == [f"graftboost.estimators.{module}.{name}"]
 
 
-def test_skops_keeps_categories_that_are_forgotten():
+def test_skops_stores_models_with_forgotten_categories():
     model = fitted("regression")
     in_ulm = np.flatnonzero(FRAME["town"] == "Ulm")
     model.remove(in_ulm)
@@ -227,7 +227,7 @@ def test_skops_keeps_categories_that_are_forgotten():
     assert np.array_equal(other.predict(FRAME), model.predict(FRAME))
 
 
-def test_a_damaged_pickle_is_refused():
+def test_damaged_pickle_is_refused():
     state = fitted("regression").__getstate__()
     with pytest.raises(ValueError, match="the pickled model is damaged"):
         GraftBoostRegressor().__setstate__(
@@ -235,7 +235,7 @@ def test_a_damaged_pickle_is_refused():
         )
 
 
-def test_a_deep_copy_lives_its_own_life():
+def test_deep_copy_is_independent():
     model = GraftBoostClassifier(n_estimators=10)
     model.fit(small_models.X, small_models.TARGETS["two classes"])
     before = pickle.dumps(model)

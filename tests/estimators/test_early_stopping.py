@@ -61,7 +61,7 @@ def test_validation_losses_are_weighted(two_classes, rng):
     assert model.validation_losses_[-1] == pytest.approx(expected, rel=1e-6)
 
 
-def test_validation_rows_may_have_another_dtype(two_classes):
+def test_validation_rows_of_another_dtype(two_classes):
     X, y = two_classes
     single = X.astype(np.float32)
     model = GraftBoostClassifier(n_estimators=3)

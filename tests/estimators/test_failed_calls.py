@@ -1,4 +1,4 @@
-"""A call that raises leaves the estimator as it was, whatever it was that went wrong."""
+"""A call that raises an error leaves the estimator unchanged, whatever the cause."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ERRORS = [MemoryError, KeyboardInterrupt]
 
 
 class Failing:
-    """Looks like an array until somebody wants its values."""
+    """Looks like an array until its values are requested."""
 
     def __init__(self, error, shape):
         self.error = error
@@ -45,7 +45,7 @@ def fitted(Estimator=GraftBoostClassifier, **parameters):
 
 
 def state_of(model):
-    """All attributes: the same objects, and what those hold that an update may change."""
+    """Identities of all attributes, and the values that an update may change."""
     attributes = dict(vars(model))
     classes = {n: found.tolist() for n, found in attributes.get("_classes", {}).items()}
     seen = (model.n_features_in_, model.feature_names_in_.tolist(), model.row_ids_.tolist())
@@ -53,7 +53,7 @@ def state_of(model):
 
 
 def assert_unchanged(model, call, error, match=None):
-    """Check that a call raises and that nothing can be told of it afterwards."""
+    """Check that a call raises an error and has no effect."""
     before, predicted = state_of(model), model.predict(FRAME)
     with pytest.raises(error, match=match):
         call(model)
@@ -79,21 +79,21 @@ LATE = {
 
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("argument", ["X", "y", "sample_weight", "row_ids", "X_val", "y_val"])
-def test_fit_again_and_an_argument_fails(error, argument):
+def test_second_fit_with_a_failing_argument(error, argument):
     arguments = {**OTHER, "X_val": X[:, :2], "y_val": OTHER["y"]}
     arguments[argument] = Failing(error, (N_ROWS, 2) if argument[0] == "X" else (N_ROWS,))
     assert_unchanged(fitted(), lambda model: model.fit(**arguments), error)
 
 
 @pytest.mark.parametrize(("arguments", "message"), LATE.values(), ids=LATE)
-def test_fit_again_and_an_argument_is_refused(arguments, message):
+def test_second_fit_with_an_invalid_argument(arguments, message):
     assert_unchanged(
         fitted(), lambda model: model.fit(**{**OTHER, **arguments}), ValueError, message
     )
 
 
 class Stream:
-    """A file that nothing can be written to."""
+    """A file that cannot be written to."""
 
     def __init__(self, error):
         self.error = error
@@ -110,7 +110,7 @@ class Stream:
 
 @pytest.mark.parametrize("error", [*ERRORS, BrokenPipeError])
 @pytest.mark.parametrize("Estimator", [GraftBoostClassifier, GraftBoostRegressor])
-def test_fit_again_and_its_last_line_cannot_be_written(Estimator, error, monkeypatch):
+def test_second_fit_cannot_write_its_last_line(Estimator, error, monkeypatch):
     model = fitted(Estimator, verbose=1)
     monkeypatch.setattr(sys, "stderr", Stream(error))
     assert_unchanged(model, lambda model: model.fit(**OTHER), error)
@@ -145,14 +145,14 @@ class FailingCallback:
 
 @pytest.mark.parametrize("error", [*ERRORS, RuntimeError])
 @pytest.mark.parametrize("task", ["iteration", "fit"])
-def test_fit_again_and_a_callback_fails(error, task):
+def test_second_fit_with_a_failing_callback(error, task):
     pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 brought callbacks")
     model = fitted().set_callbacks(FailingCallback(task, error))
     assert_unchanged(model, lambda model: model.fit(**OTHER), error)
 
 
 @pytest.mark.parametrize("milliseconds", [1, 5, 20, 50])
-def test_fit_again_and_ctrl_c_comes(milliseconds):
+def test_second_fit_interrupted_by_ctrl_c(milliseconds):
     """A signal interrupts the engine between two iterations."""
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("signals come to the main thread alone")
@@ -173,8 +173,8 @@ def test_fit_again_and_ctrl_c_comes(milliseconds):
         signal.signal(signal.SIGALRM, outer)
 
 
-def test_fit_again_and_memory_runs_out():
-    """In a process that may use little more memory than it has."""
+def test_second_fit_runs_out_of_memory():
+    """In a process whose memory limit is just above its present use."""
     program = """
         import resource
         from pathlib import Path
@@ -208,7 +208,7 @@ def test_fit_again_and_memory_runs_out():
 
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("argument", ["X", "y", "sample_weight", "row_ids", "remove"])
-def test_update_and_an_argument_fails(error, argument):
+def test_update_with_a_failing_argument(error, argument):
     arguments = {"X": FRAME[:6], "y": ["unseen"] * 6, "remove": [5]}
     arguments[argument] = Failing(error, (6, 3) if argument == "X" else (6,))
     assert_unchanged(fitted(), lambda model: model.update(**arguments), error)
@@ -222,12 +222,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("arguments", REFUSED.values(), ids=REFUSED)
-def test_update_with_an_unseen_class_is_refused_by_the_engine(arguments):
+def test_update_with_an_unseen_class_that_the_engine_refuses(arguments):
     rows = {"X": FRAME[:6], "y": ["unseen"] * 6}
     assert_unchanged(fitted(), lambda model: model.update(**rows, **arguments), ValueError)
 
 
-def test_a_refused_class_leaves_room_for_another():
+def test_another_class_can_be_added_after_a_refused_one():
     model = fitted()
     with pytest.raises(ValueError, match="already holds"):
         model.add(FRAME[:20], ["first"] * 20, row_ids=range(20))

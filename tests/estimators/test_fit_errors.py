@@ -134,7 +134,7 @@ BAD_FIT = {
         r"sample_weight has shape \(60, 2\)",
         {"sample_weight": np.ones((60, 2))},
     ),
-    "no weight at all": (
+    "only zero weights": (
         ValueError,
         r"sample_weight is zero for every row",
         {"sample_weight": np.zeros(60)},
@@ -146,7 +146,7 @@ BAD_FIT = {
         {"row_ids": [*range(59), 7]},
     ),
     "ids too short": (ValueError, r"row_ids has 3 values, but X has 60", {"row_ids": [1, 2, 3]}),
-    "ids that are no integers": (
+    "ids that are not integers": (
         ValueError,
         r"row_ids has dtype float64",
         {"row_ids": np.arange(60.0)},
@@ -199,7 +199,7 @@ BAD_FIT = {
 
 @pytest.mark.parametrize("Estimator", [GraftBoostClassifier, GraftBoostRegressor])
 @pytest.mark.parametrize(("error", "message", "arguments"), BAD_FIT.values(), ids=BAD_FIT)
-def test_fit_refuses(Estimator, error, message, arguments):
+def test_invalid_data(Estimator, error, message, arguments):
     assert_refused(
         Estimator, error, message, lambda model: model.fit(**{"X": X, "y": Y, **arguments})
     )
@@ -208,7 +208,7 @@ def test_fit_refuses(Estimator, error, message, arguments):
 BAD_LABELS = {
     "one class only": (r"y contains only one class", {"y": np.ones(60, dtype=int)}),
     "one class of text": (r"y contains only one class", {"y": ["x"] * 60}),
-    "numbers that are no classes": (r"Unknown label type: continuous", {"y": X[:, 0]}),
+    "continuous labels": (r"Unknown label type: continuous", {"y": X[:, 0]}),
     "unknown class in y_val": (
         r"y_val contains a class that y does not contain",
         {"X_val": X, "y_val": Y + 1},
@@ -217,7 +217,7 @@ BAD_LABELS = {
 
 
 @pytest.mark.parametrize(("message", "arguments"), BAD_LABELS.values(), ids=BAD_LABELS)
-def test_classifier_refuses(message, arguments):
+def test_invalid_labels(message, arguments):
     assert_refused(
         GraftBoostClassifier,
         ValueError,
@@ -226,7 +226,7 @@ def test_classifier_refuses(message, arguments):
     )
 
 
-def test_a_class_may_not_be_held_out_as_a_whole():
+def test_all_rows_of_a_class_held_out():
     y = np.zeros(60, dtype=int)
     lots = GraftBoostRegressor(early_stopping=True, n_estimators=1).fit(X, y)
     y[np.setdiff1d(np.arange(60), lots.row_ids_)] = 1
@@ -239,7 +239,7 @@ def test_a_class_may_not_be_held_out_as_a_whole():
     )
 
 
-def test_some_row_must_be_left_to_train_on():
+def test_no_rows_left_to_train_on():
     assert_refused(
         GraftBoostRegressor,
         ValueError,

@@ -50,7 +50,7 @@ def test_learns_a_numeric_target(numeric_target):
         np.array(["a", "b"], dtype=object),
     ],
 )
-def test_labels_of_any_kind_come_back_as_they_were(two_classes, labels):
+def test_labels_keep_their_type(two_classes, labels):
     X, y = two_classes
     labels = np.asarray(labels)
     model = GraftBoostClassifier(n_estimators=5).fit(X, labels[y])
@@ -90,7 +90,7 @@ def test_feature_importances_are_shares_of_the_gain(Estimator, two_classes):
 
 
 @BOTH
-def test_feature_names_come_and_go_with_fits(Estimator, two_classes):
+def test_feature_names_are_those_of_the_last_fit(Estimator, two_classes):
     X, y = two_classes
     frame = pd.DataFrame(X, columns=list("abcde"))
     model = Estimator(n_estimators=2).fit(frame, y)
@@ -116,7 +116,7 @@ def test_row_ids(Estimator, two_classes, rng, assert_same_model):
 
 @BOTH
 @pytest.mark.parametrize("parameters", [{}, {"subsample": 0.5}, {"early_stopping": True}])
-def test_neither_order_nor_threads_matter(Estimator, two_classes, rng, parameters):
+def test_model_does_not_depend_on_row_order_or_threads(Estimator, two_classes, rng, parameters):
     X, y = two_classes
     ids = np.arange(300)
     order = rng.permutation(300)
@@ -142,7 +142,7 @@ def test_random_state(two_classes, random_state):
         np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
 
 
-def test_random_state_decides_which_rows_a_tree_sees(two_classes):
+def test_random_state_selects_the_rows_of_a_tree(two_classes):
     X, y = two_classes
     first, second = (
         GraftBoostClassifier(n_estimators=3, subsample=0.5, random_state=seed).fit(X, y)
@@ -154,7 +154,7 @@ def test_random_state_decides_which_rows_a_tree_sees(two_classes):
 @pytest.mark.parametrize(
     "bin_edges", [{0: [-1.0, 0.0, 1.0]}, {"a": (-1, 0, 1)}, [[-1, 0, 1], None, None, None, None]]
 )
-def test_given_bin_edges_are_used_as_they_are(two_classes, bin_edges):
+def test_given_bin_edges_are_used_unchanged(two_classes, bin_edges):
     X, y = two_classes
     X = pd.DataFrame(X, columns=list("abcde"))
     model = GraftBoostClassifier(n_estimators=2, bin_edges=bin_edges).fit(X, y)
@@ -162,7 +162,7 @@ def test_given_bin_edges_are_used_as_they_are(two_classes, bin_edges):
     assert len(model._engine_model.bins.edges(1)) > 3
 
 
-def test_rows_that_weigh_nothing_leave_no_mark_on_the_bins(two_classes):
+def test_rows_of_weight_zero_do_not_affect_the_bins(two_classes):
     X, y = two_classes
     weight = np.ones(300)
     weight[0] = 0
@@ -172,7 +172,7 @@ def test_rows_that_weigh_nothing_leave_no_mark_on_the_bins(two_classes):
     assert max(model._engine_model.bins.edges(feature).max() for feature in range(5)) < 1e3
 
 
-def test_more_nodes_than_sixteen_bits_can_count():
+def test_more_nodes_than_16_bits_can_count():
     """A tree with 42,875 leaves, one for each row."""
     X = np.indices((35, 35, 35)).reshape(3, -1).T.astype(np.float32)
     y = np.random.default_rng(0).normal(size=len(X))

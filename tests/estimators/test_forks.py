@@ -1,4 +1,4 @@
-"""A process is forked while other threads work: the child's copy of a model is whole and usable."""
+"""A process is forked while other threads use a model: the child's copy of it is valid."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from graftboost import GraftBoostClassifier
 from tests.forking import fork, wait_for
 
 N_FORKS = 12
-SECONDS = 60  # for a child, before it counts as stuck
+SECONDS = 60  # after which a child counts as hung
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_fork_during_updates(n_jobs):
+def test_fork_during_updates(n_jobs):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4_000, 4))
     y = (X[:, 0] + rng.normal(size=len(X)) > 0).astype(int)

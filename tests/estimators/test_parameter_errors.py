@@ -75,11 +75,11 @@ BAD_FEATURES = {
 
 
 @pytest.mark.parametrize(("message", "parameters"), BAD_FEATURES.values(), ids=BAD_FEATURES)
-def test_parameters_that_do_not_fit_the_data(message, parameters):
+def test_parameters_that_do_not_match_the_data(message, parameters):
     assert_refused(GraftBoostClassifier, ValueError, message, fit, **parameters)
 
 
-def test_names_need_a_frame():
+def test_feature_names_require_a_frame():
     for parameters in ({"categorical_features": ["a"]}, {"bin_edges": {"a": [0.0]}}):
         argument = next(iter(parameters))
         assert_refused(

@@ -1,4 +1,4 @@
-"""Invalid data passed to predict and its relatives: the error names the argument."""
+"""Invalid data passed to methods that predict: the error names the argument."""
 
 import numpy as np
 import pandas as pd
@@ -69,7 +69,7 @@ BAD_PREDICT = {
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize(("Estimator", "method"), ALL_PREDICTIONS)
 @pytest.mark.parametrize(("error", "message", "bad"), BAD_PREDICT.values(), ids=BAD_PREDICT)
-def test_predict_refuses(Estimator, method, error, message, bad):
+def test_invalid_data(Estimator, method, error, message, bad):
     model = Estimator(n_estimators=3).fit(FRAME, Y)
     before = fitted_state(model)
     with pytest.raises(error, match=message):
@@ -77,7 +77,7 @@ def test_predict_refuses(Estimator, method, error, message, bad):
     assert fitted_state(model) == before
 
 
-def test_categories_of_another_sort():
+def test_categories_of_another_type():
     text = pd.DataFrame({"c": pd.Categorical(TEXT)})
     numbers = pd.DataFrame({"c": pd.Categorical(Y)})
     of_text = GraftBoostRegressor(n_estimators=2).fit(text, Y)

@@ -1,4 +1,4 @@
-"""What a fit tells while it runs."""
+"""Progress lines and callbacks of a fit."""
 
 import io
 import math
@@ -54,7 +54,7 @@ def test_a_shorter_line_covers_a_longer_one():
     assert len(lines[1]) == len(lines[0])
 
 
-def test_a_log_gets_a_line_now_and_then():
+def test_a_log_gets_a_line_at_intervals():
     text = show(list(range(1, 26)), terminal=False)
     assert [line.split()[1] for line in text.splitlines()] == ["1", "11", "21", "25"]
 
@@ -70,7 +70,7 @@ def test_verbose(two_classes, capsys):
     assert "validation loss 0." in err
 
 
-def test_verbose_tells_when_a_fit_stopped(two_classes, capsys):
+def test_verbose_reports_early_stopping(two_classes, capsys):
     X, y = two_classes
     model = GraftBoostRegressor(n_estimators=500, early_stopping=True, verbose=True).fit(X, y)
     n_trained = len(model.validation_losses_)
@@ -81,7 +81,7 @@ def test_verbose_tells_when_a_fit_stopped(two_classes, capsys):
 
 
 class Recorder:
-    """A callback that notes what it is told, and ends the fit after some iteration."""
+    """A callback that records its calls, and ends the fit after a given iteration."""
 
     def __init__(self, stop_after=None):
         self.stop_after = stop_after
@@ -112,7 +112,7 @@ def callbacks():
 
 
 @pytest.mark.usefixtures("callbacks")
-def test_callbacks_see_every_iteration(two_classes):
+def test_callbacks_are_called_for_every_iteration(two_classes):
     X, y = two_classes
     recorder = Recorder()
     model = GraftBoostClassifier(n_estimators=2).set_callbacks(recorder)
@@ -146,7 +146,7 @@ def test_a_callback_may_end_the_fit(two_classes):
 
 
 @pytest.mark.usefixtures("callbacks")
-def test_an_error_in_a_callback_leaves_the_model_as_it_was(two_classes):
+def test_an_error_in_a_callback_leaves_the_model_unchanged(two_classes):
     X, y = two_classes
 
     class Failing(Recorder):
@@ -164,7 +164,7 @@ def test_an_error_in_a_callback_leaves_the_model_as_it_was(two_classes):
 
 
 @pytest.mark.usefixtures("callbacks")
-def test_callbacks_come_down_from_a_pipeline(two_classes):
+def test_callbacks_of_a_pipeline(two_classes):
     X, y = two_classes
     recorder = PropagatedRecorder()
     model = GraftBoostClassifier(n_estimators=3)

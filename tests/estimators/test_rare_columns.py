@@ -1,4 +1,4 @@
-"""Columns that few rows have, or none yet: how they are cut, and how they come and go."""
+"""Columns with few values other than zero: their bins, and updates that change their number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import scipy.sparse
 from tests.input.sparse_tables import assert_same, assert_same_report, make_model
 
 
-def test_rare_columns_are_cut_at_zero_alone() -> None:
+def test_rare_columns_are_cut_only_at_zero() -> None:
     cells = np.zeros((200, 3))
     cells[:, 0] = np.arange(200)
     cells[:5, 1] = [1, 2, 3, -4, np.nan]  # five rows: one fewer than a leaf needs
@@ -34,7 +34,7 @@ def test_one_row_in_eight_is_not_rare() -> None:
         assert (bins.n_codes(0), bins.n_codes(1)) == (7, 4)
 
 
-def test_rows_that_weigh_nothing_do_not_make_a_column_frequent() -> None:
+def test_rows_of_weight_zero_do_not_make_a_column_frequent() -> None:
     cells = np.zeros((200, 2))
     cells[:, 0] = np.arange(200)
     cells[:20, 1] = np.arange(20) + 1
@@ -47,8 +47,8 @@ def test_rows_that_weigh_nothing_do_not_make_a_column_frequent() -> None:
 
 
 @pytest.mark.parametrize("make", [scipy.sparse.csr_array, np.asarray])
-def test_a_column_that_comes_later(make: Any) -> None:
-    """No fitted row has it; then rows come of which it alone decides the class."""
+def test_column_that_only_added_rows_have(make: Any) -> None:
+    """No fitted row has it, and it alone determines the class of the added rows."""
     rng = np.random.default_rng(0)
     cells = np.where(rng.random((300, 8)) < 0.2, rng.normal(size=(300, 8)), 0)
     cells[:, 5] = 0
@@ -74,8 +74,8 @@ def test_a_column_that_comes_later(make: Any) -> None:
     assert_same(model, make_model(n_estimators=10).fit(make(cells), y), cells)
 
 
-def test_columns_go_back_and_forth_over_the_floor() -> None:
-    """One row more, one row less, around as many as a leaf needs."""
+def test_columns_that_change_between_rare_and_frequent() -> None:
+    """Rows are added and removed one by one around the number that a leaf needs."""
     rng = np.random.default_rng(0)
     cells = np.where(rng.random((200, 12)) < 0.1, 1.0, 0.0)
     cells[:, 7:] = 0
@@ -105,8 +105,8 @@ def test_columns_go_back_and_forth_over_the_floor() -> None:
             assert_same(model, models[0], np.eye(12) - np.eye(12, k=1))
 
 
-def test_rows_that_came_with_a_refit_go_in_place() -> None:
-    """How many rows have a rare column is counted only where rows come in place."""
+def test_rows_added_before_a_refit_are_removed_in_place() -> None:
+    """The rows of a rare column are counted only when rows are added in place."""
     rng = np.random.default_rng(0)
     cells = np.where(rng.random((120, 6)) < 0.3, 1.0, 0.0)
     wide = np.zeros((120, 5_000))

@@ -23,7 +23,7 @@ def test_refresh_of_a_fit_changes_nothing():
         assert np.allclose(model.feature_importances_, importances)
 
 
-def test_refresh_leaves_structure_and_an_update_afterwards_works():
+def test_refresh_keeps_the_structure_and_allows_updates():
     model = GraftBoostClassifier(n_estimators=10, tolerance=1e9).fit(X, TARGETS["two classes"])
     assert model.remove(slice(0, 4)).strategy == "in-place"
     leaves = model.apply(X)

@@ -26,8 +26,8 @@ def expected_failures(estimator):
     if estimator.subsample < 1 or estimator.early_stopping:
         for table in ("dense", "sparse"):
             failures[f"check_sample_weight_equivalence_on_{table}_data"] = (
-                "a row that weighs two is drawn, or held out, as one row; written twice, it has "
-                "two ids, which are drawn one by one"
+                "a row of weight two is drawn, or held out, as one row; a repeated row has two "
+                "ids, which are drawn independently"
             )
     return failures
 

@@ -1,4 +1,4 @@
-"""Whatever takes a table takes a sparse one, and says of it what it says of the array."""
+"""All methods accept sparse tables, with the same results as for arrays."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ METHODS["three classes"] = METHODS["two classes"]
 
 @pytest.mark.parametrize("fitted", ["sparse", "dense"])
 @pytest.mark.parametrize("target", TARGETS)
-def test_every_method_takes_both(target: str, fitted: str) -> None:
+def test_every_method_accepts_sparse_and_dense_tables(target: str, fitted: str) -> None:
     y = TARGETS[target]
     model = make_model(target).fit(scipy.sparse.csr_array(X) if fitted == "sparse" else X, y)
     for name in METHODS[target]:
@@ -71,7 +71,7 @@ def test_predictions_of_few_rows() -> None:
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_neither_threads_nor_the_order_of_rows_matter(n_jobs: int) -> None:
+def test_model_does_not_depend_on_row_order_or_threads(n_jobs: int) -> None:
     order = np.random.default_rng(0).permutation(N_ROWS)
     y = TARGETS["three classes"]
     model = make_model(n_jobs=n_jobs, subsample=0.7)
@@ -103,8 +103,8 @@ def test_validation(target: str, given: str) -> None:
     assert_same(model, dense)
 
 
-def test_validation_rows_of_another_width() -> None:
-    """X of single and X_val of double precision, in all forms."""
+def test_validation_rows_of_another_precision() -> None:
+    """X in single and X_val in double precision, in all formats."""
     y, fitted, held_out = TARGETS["regression"], X[:180].astype(np.float32), X[180:]
     expected = make_model("regression").fit(fitted, y[:180], X_val=held_out, y_val=y[180:])
     for make in (scipy.sparse.csr_array, np.asarray):
@@ -116,7 +116,7 @@ def test_validation_rows_of_another_width() -> None:
             assert_same(model, expected)
 
 
-def test_names_are_kept_though_sparse_tables_have_none() -> None:
+def test_feature_names_are_kept_with_sparse_tables() -> None:
     y = TARGETS["two classes"]
     frame = pd.DataFrame(X, columns=[f"x{f}" for f in range(N_COLUMNS)])
     model = make_model().fit(frame, y)
@@ -127,7 +127,7 @@ def test_names_are_kept_though_sparse_tables_have_none() -> None:
     assert not hasattr(make_model().fit(table, y), "feature_names_in_")
 
 
-def test_tags_say_so() -> None:
+def test_tags() -> None:
     for Estimator in (GraftBoostClassifier, GraftBoostRegressor):
         assert get_tags(Estimator()).input_tags.sparse
 
@@ -177,18 +177,18 @@ def test_audits_of_sparse_models() -> None:
 
 @pytest.mark.parametrize("categorical", [None, [1, 2, 3]])
 @pytest.mark.parametrize("target", TARGETS)
-def test_held_rows_are_judged_like_the_rows_themselves(
+def test_held_rows_have_the_scores_of_the_original_rows(
     target: str, categorical: list[int] | None
 ) -> None:
     y = TARGETS[target]
     model = make_model(target, categorical_features=categorical)
     model.fit(scipy.sparse.csr_array(X[:150]), y[:150])
     model.add(scipy.sparse.csr_array(X[150:]), y[150:])
-    model.add(-X[:20], y[:20])  # on the other side of zero, or of a category that is not known
+    model.add(-X[:20], y[:20])  # values of the opposite sign, or unknown categories
     everything = np.vstack([X, -X[:20]])
     ids = np.random.default_rng(0).permutation(len(everything))
     expected = model._raw_scores(everything[ids])
     found = held_rows(model, ids)
-    if target != "regression":  # targets of which are rounded to a grid
+    if target != "regression":  # whose targets are rounded to a grid
         assert np.array_equal(found.y, np.concatenate([y, y[:20]])[ids])
     assert np.array_equal(raw_scores(model, found).ravel(), expected.ravel())

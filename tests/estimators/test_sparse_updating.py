@@ -1,4 +1,4 @@
-"""Rows of sparse tables into and out of fitted models, as if they came in arrays."""
+"""Updates with sparse tables give the same models as updates with arrays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def some(values: np.ndarray | None, rows: Any) -> np.ndarray | None:
 
 @pytest.mark.parametrize("first", ["sparse", "dense"])
 @pytest.mark.parametrize("target", TARGETS)
-def test_both_can_be_mixed(target: str, first: str) -> None:
+def test_sparse_and_dense_updates_can_be_mixed(target: str, first: str) -> None:
     y = TARGETS[target]
     tables = [scipy.sparse.csr_array, np.asarray, scipy.sparse.csc_matrix, np.asfortranarray]
     if first == "dense":
@@ -44,7 +44,7 @@ def test_both_can_be_mixed(target: str, first: str) -> None:
 @pytest.mark.parametrize("tolerance", [0.0, None, np.inf])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("target", TARGETS)
-def test_updates_are_those_of_the_array(
+def test_updates_equal_those_with_arrays(
     target: str, weighted: bool, tolerance: float | None, rule: str
 ) -> None:
     y, weight = TARGETS[target], WEIGHT if weighted else None

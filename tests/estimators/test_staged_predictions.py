@@ -6,7 +6,7 @@ from sklearn.metrics import log_loss
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
 
 
-def test_staged_predictions_end_at_the_predictions(two_classes, three_classes):
+def test_last_stage_equals_the_predictions(two_classes, three_classes):
     for X, y in (two_classes, three_classes):
         model = GraftBoostClassifier(n_estimators=6).fit(X, y)
         for method in ("predict", "predict_proba", "decision_function"):
@@ -17,14 +17,14 @@ def test_staged_predictions_end_at_the_predictions(two_classes, three_classes):
         assert losses == sorted(losses, reverse=True)
 
 
-def test_a_stage_is_the_model_of_so_many_iterations(numeric_target):
+def test_a_stage_equals_a_model_with_as_many_iterations(numeric_target):
     X, y = numeric_target
     stages = list(GraftBoostRegressor(n_estimators=5).fit(X, y).staged_predict(X))
     short = GraftBoostRegressor(n_estimators=3).fit(X, y)
     np.testing.assert_array_equal(stages[2], short.predict(X))
 
 
-def test_a_stage_may_be_changed_by_who_gets_it(numeric_target):
+def test_callers_may_modify_a_stage(numeric_target):
     X, y = numeric_target
     model = GraftBoostRegressor(n_estimators=4).fit(X, y)
     for stage in model.staged_predict(X):

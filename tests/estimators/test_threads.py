@@ -66,7 +66,7 @@ def test_zero():
 
 
 @pytest.mark.parametrize("n_jobs", [1.5, 2.0, "2", [1]])
-def test_what_is_no_integer(n_jobs):
+def test_values_that_are_not_integers(n_jobs):
     with pytest.raises(TypeError, match=r"n_jobs is .* Pass a positive number, or -1 or None"):
         thread_count(n_jobs)
     model = GraftBoostRegressor(n_estimators=2).fit(X, X[:, 0])
@@ -77,7 +77,7 @@ def test_what_is_no_integer(n_jobs):
 
 
 @pytest.mark.parametrize("n_jobs", [1_000, 100_000, 10**12, -(10**12)])
-def test_more_threads_than_can_be_made(n_jobs):
+def test_more_threads_than_can_be_started(n_jobs):
     model = GraftBoostRegressor(n_estimators=3, n_jobs=n_jobs).fit(X, X[:, 0])
     single = GraftBoostRegressor(n_estimators=3, n_jobs=1).fit(X, X[:, 0])
     for estimator in (model, single):

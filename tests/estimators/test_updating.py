@@ -1,4 +1,4 @@
-"""Rows into and out of fitted models, through the estimators."""
+"""Adding rows to fitted estimators, and removing them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def state_of(model):
 # --- what an update does ------------------------------------------------------------------------
 
 
-def test_remove_and_add_keep_the_books(binary, model):
+def test_remove_and_add_update_the_row_ids(binary, model):
     X, y = binary
     report = model.remove([3, 1, 400])
     assert report.strategy == "in-place"
@@ -48,7 +48,7 @@ def test_remove_and_add_keep_the_books(binary, model):
     model.check_state()
 
 
-def test_round_trip_gives_back_the_model(binary):
+def test_adding_and_removing_rows_restores_the_model(binary):
     X, y = binary
     model = GraftBoostClassifier(n_estimators=10, tolerance=1e12).fit(X[:500], y[:500])
     before = model.decision_function(X)
@@ -63,7 +63,7 @@ def test_round_trip_gives_back_the_model(binary):
     model.check_state()
 
 
-def test_update_does_both_in_one_pass(binary, model):
+def test_update_adds_and_removes_in_one_pass(binary, model):
     X, y = binary
     report = model.update(X[:5], y[:5], remove=[10, 11], row_ids=[10, 1_000, 1_001, 1_002, 1_003])
     assert report.removed_ids.tolist() == [10, 11]
@@ -74,7 +74,7 @@ def test_update_does_both_in_one_pass(binary, model):
 
 
 @pytest.mark.parametrize("Estimator", [GraftBoostClassifier, GraftBoostRegressor])
-def test_refit_is_a_fit_of_the_rows_held(Estimator, binary):
+def test_refit_equals_a_fit_of_the_held_rows(Estimator, binary):
     X, y = binary
     edges = [np.unique(np.quantile(column, [0.2, 0.4, 0.6, 0.8])).tolist() for column in X.T]
     ids = np.arange(len(y))
@@ -92,7 +92,7 @@ def test_refit_is_a_fit_of_the_rows_held(Estimator, binary):
 
 
 def test_tolerance_zero_is_close_to_a_fresh_fit():
-    """With no tolerance, removing mislabelled rows leaves little of them."""
+    """With tolerance 0, little remains of removed rows with wrong labels."""
     X, y = load_breast_cancer(return_X_y=True)
     wrong = np.arange(0, 569, 20)
     poisoned = y.copy()
@@ -115,10 +115,10 @@ def test_large_updates_refit(binary):
     model.check_state()
 
 
-# --- what may be given --------------------------------------------------------------------------
+# --- arguments ----------------------------------------------------------------------------------
 
 
-def test_ways_to_name_rows(binary):
+def test_ways_to_select_rows(binary):
     X, y = binary
     model = GraftBoostClassifier(n_estimators=3).fit(X, y)
     assert model.remove(5).removed_ids.tolist() == [5]
@@ -145,7 +145,7 @@ def test_frames_with_categories():
     model.check_state()
 
 
-def test_unseen_classes_make_the_model_grow():
+def test_unseen_classes_are_added_by_a_refit():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "aster", "rose"])[y]
     known = y != 1
@@ -160,7 +160,7 @@ def test_unseen_classes_make_the_model_grow():
     model.check_state()
 
 
-def test_weights_that_come_later(binary):
+def test_weights_first_given_in_an_update(binary):
     X, y = binary
     model = GraftBoostClassifier(n_estimators=5).fit(X[:400], y[:400])
     assert model.add(X[400:], y[400:], sample_weight=np.full(169, 2.5)).strategy == "refit"
@@ -178,7 +178,7 @@ def test_partial_fit(binary):
     model.check_state()
 
 
-def test_a_class_that_loses_all_rows():
+def test_class_whose_rows_are_all_removed():
     X, y = load_iris(return_X_y=True)
     model = GraftBoostClassifier(n_estimators=10, min_samples_leaf=5).fit(X, y)
     model.remove(np.flatnonzero(y == 2))
@@ -187,7 +187,7 @@ def test_a_class_that_loses_all_rows():
     assert (model.predict(X[y < 2]) == y[y < 2]).mean() > 0.95
 
 
-# --- what is refused ----------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_class_that_loses_all_rows():
         ({"X": np.zeros((1, 30)), "y": ["a"]}, "y contains a class of type str"),
     ],
 )
-def test_errors_change_nothing(model, binary, arguments, message):
+def test_errors_leave_the_model_unchanged(model, binary, arguments, message):
     before = state_of(model)
     with pytest.raises((ValueError, TypeError), match=message):
         model.update(**arguments)
@@ -218,7 +218,7 @@ def test_errors_change_nothing(model, binary, arguments, message):
     model.check_state()
 
 
-def test_target_that_the_grid_cannot_hold():
+def test_target_outside_the_representable_range():
     X, y = load_diabetes(return_X_y=True)
     model = GraftBoostRegressor(n_estimators=5).fit(X, y)
     before = state_of(model)
@@ -227,7 +227,7 @@ def test_target_that_the_grid_cannot_hold():
     assert state_of(model) == before
 
 
-def test_models_without_online_state_say_so(binary):
+def test_models_that_are_not_updatable(binary):
     model = GraftBoostClassifier(n_estimators=3, updatable=False).fit(*binary)
     with pytest.raises(ValueError, match="updatable=False"):
         model.remove([0])
@@ -239,7 +239,7 @@ def test_models_without_online_state_say_so(binary):
 # --- several threads ----------------------------------------------------------------------------
 
 
-def test_predictions_see_the_model_before_or_after(binary):
+def test_predictions_are_those_before_or_after_an_update(binary):
     X, y = binary
     model = GraftBoostClassifier(n_estimators=10, n_jobs=1).fit(X, y)
     states = [model.decision_function(X)]
@@ -261,7 +261,7 @@ def test_predictions_see_the_model_before_or_after(binary):
     assert all(scores.tobytes() in known for scores in seen)
 
 
-def test_updates_at_once_come_one_after_the_other(binary):
+def test_concurrent_updates_run_one_after_the_other(binary):
     X, y = binary
     model = GraftBoostClassifier(n_estimators=10, n_jobs=1).fit(X, y)
     with ThreadPoolExecutor(4) as pool:
@@ -275,7 +275,7 @@ def test_updates_at_once_come_one_after_the_other(binary):
 
 
 class Updates(RuleBasedStateMachine):
-    """Random updates of a small model; after each, everything is counted again."""
+    """Random updates of a small model, whose state is checked after each."""
 
     @initialize(
         seed=st.integers(0, 1_000),

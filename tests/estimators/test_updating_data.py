@@ -1,4 +1,4 @@
-"""Updates from every sort of table, of every sort of model."""
+"""Updates with every kind of table, of every kind of model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = ["ash", "birch", "cedar"]
 
 
 def make_columns(rng, n_rows, kinds=KINDS, spread=1.0):
-    """Columns of four sorts, all with missing values where that is possible."""
+    """Columns of four types, with missing values where that is possible."""
     kind = rng.choice(kinds, n_rows).astype(object)
     kind[rng.random(n_rows) < 0.1] = None
     height = spread * rng.normal(size=n_rows)
@@ -49,7 +49,7 @@ def to_pyarrow(columns):
 
 
 def to_numpy(columns):
-    """Numbers in the place of the kinds, in their order; any that is unknown has the number 7."""
+    """The kinds as numbers, in their order; unknown kinds have the number 7."""
     code = {None: np.nan, **{kind: i for i, kind in enumerate(KINDS)}}
     kind = [code.get(value, 7) for value in columns["kind"]]
     return np.column_stack([kind, columns["height"], columns["rings"], columns["felled"]]).astype(
@@ -61,7 +61,7 @@ TABLES = {"numpy": to_numpy, "pandas": to_pandas, "polars": to_polars, "pyarrow"
 
 
 def follow(make_first, *make_others):
-    """Fit a model on one sort of table, and update it from others in turn."""
+    """Fit a model to one kind of table, and update it with others in turn."""
     rng = np.random.default_rng(0)
     columns = make_columns(rng, 300)
     target = np.nan_to_num(columns["height"]) + (columns["kind"] == "birch") > 0
@@ -69,7 +69,7 @@ def follow(make_first, *make_others):
     model = GraftBoostClassifier(n_estimators=5, categorical_features=categorical, n_jobs=1)
     model.fit(make_first(columns), target)
     for turn, make in enumerate(make_others):
-        # Kinds that nobody has seen, and heights far outside of what was seen.
+        # Unseen kinds, and heights far outside the range in fit.
         columns = make_columns(rng, 20, [*KINDS, "yew"], spread=[1.0, 1e6][turn % 2])
         model.update(make(columns), rng.random(20) < 0.5, remove=model.row_ids_[turn::40])
         model.check_state()
@@ -77,17 +77,17 @@ def follow(make_first, *make_others):
 
 
 @pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
-def test_all_sorts_of_tables_give_the_same_model(make, assert_same_model):
+def test_all_kinds_of_tables_give_the_same_model(make, assert_same_model):
     assert_same_model(follow(make, *[make] * 4), follow(to_pandas, *[to_pandas] * 4))
 
 
-def test_sorts_of_tables_can_be_mixed(assert_same_model):
+def test_kinds_of_tables_can_be_mixed(assert_same_model):
     mixed = follow(to_polars, to_pandas, to_pyarrow, to_polars, to_pyarrow)
     assert_same_model(mixed, follow(to_pandas, *[to_pandas] * 4))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_values_of_another_width(dtype, rng, assert_same_model):
+def test_values_of_another_dtype(dtype, rng, assert_same_model):
     """Whole numbers are the same in every dtype, so the models are the same too."""
     X = rng.integers(0, 100, size=(200, 3))
     y = (X[:, 0] > 50).astype(int)
@@ -98,7 +98,7 @@ def test_values_of_another_width(dtype, rng, assert_same_model):
 
 
 @pytest.mark.parametrize("make", [to_pandas, to_polars, to_pyarrow])
-def test_columns_come_in_the_order_of_fit(make):
+def test_columns_must_be_those_of_fit(make):
     model = follow(make)
     before = pickle.dumps(model._engine_model)
     columns = make_columns(np.random.default_rng(1), 5)
@@ -116,7 +116,7 @@ def test_columns_come_in_the_order_of_fit(make):
 @pytest.mark.parametrize(
     "as_ids", [list, tuple, np.array, pd.Series, pl.Series, pa.array, pd.Index]
 )
-def test_ids_come_in_any_sequence(as_ids):
+def test_ids_in_any_kind_of_sequence(as_ids):
     model = follow(to_pandas)
     assert model.remove(as_ids([5, 3])).removed_ids.tolist() == [5, 3]
     rows = to_pandas(make_columns(np.random.default_rng(1), 2))
@@ -169,7 +169,7 @@ def some(values, rows):
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("parameters", KINDS_OF_MODELS.values(), ids=KINDS_OF_MODELS)
 @pytest.mark.parametrize("tolerance", [0.0, 1.0])
-def test_every_kind_of_model_keeps_its_books(target, parameters, tolerance):
+def test_every_kind_of_model_has_a_valid_state_after_updates(target, parameters, tolerance):
     y = TARGETS[target]
     model, weight = make_model(target, tolerance=tolerance, **parameters)
     first, later = np.arange(180), np.arange(180, N_ROWS)
@@ -194,8 +194,8 @@ def test_every_kind_of_model_keeps_its_books(target, parameters, tolerance):
 @pytest.mark.parametrize(
     "name", ["plain", "subsample", "weights", "weights and subsample", "class weights"]
 )
-def test_refit_is_a_fit_of_all_that_came(target, name):
-    """Rows, weights, weights of classes and subsamples: nothing of an added row gets lost."""
+def test_refit_equals_a_fit_of_all_rows(target, name):
+    """Values, weights, class weights and subsamples of added rows are all kept."""
     y = TARGETS[target]
     model, weight = make_model(target, **KINDS_OF_MODELS[name])
     rows = np.arange(180)
@@ -213,7 +213,7 @@ def test_refit_is_a_fit_of_all_that_came(target, name):
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("parameters", KINDS_OF_MODELS.values(), ids=KINDS_OF_MODELS)
-def test_there_and_back(target, parameters):
+def test_adding_and_removing_rows_restores_the_scores(target, parameters):
     y = TARGETS[target]
     model, weight = make_model(target, tolerance=1e12, **parameters)
     first, later = np.arange(200), np.arange(200, N_ROWS)
@@ -241,13 +241,13 @@ def test_validation_rows_are_not_held(rng):
         with pytest.raises(ValueError, match="holds no row with id 200"):
             model.remove([200])
         model.update(X[200:], y[200:], remove=range(20))
-        np.testing.assert_array_equal(model.validation_losses_, losses)  # as it was in fit
+        np.testing.assert_array_equal(model.validation_losses_, losses)  # those of fit
         model.check_state()
 
 
-def test_ids_go_on_from_those_held_out():
+def test_new_ids_follow_those_of_held_out_rows():
     y = TARGETS["regression"]
-    for seed in range(30):  # in some of them the last row is held out
+    for seed in range(30):  # some of which hold out the last row
         model = GraftBoostRegressor(n_estimators=1, early_stopping=True, random_state=seed)
         assert model.fit(X, y).add(X[:2], y[:2]).added_ids.tolist() == [N_ROWS, N_ROWS + 1]
 
@@ -256,7 +256,7 @@ def test_ids_go_on_from_those_held_out():
 
 
 def trees_with(model, row):
-    """Return in which trees a row counts; it is removed for that, and added again."""
+    """Return the trees whose subsamples include a row, which is removed and added again."""
     counts = lambda: np.array([model._engine_model.tree(t)["n"][0] for t in range(8)])  # noqa: E731
     before = counts()
     model.remove(row)
@@ -266,7 +266,7 @@ def trees_with(model, row):
     return (before - after).tolist()
 
 
-def test_a_row_is_drawn_for_the_same_trees_for_ever():
+def test_a_row_is_always_in_the_subsamples_of_the_same_trees():
     model, _ = make_model("regression", subsample=0.5, n_estimators=8)
     model.fit(X[:200], TARGETS["regression"][:200])
     drawn = [trees_with(model, row) for row in range(10)]
@@ -283,7 +283,7 @@ def test_a_row_is_drawn_for_the_same_trees_for_ever():
 # --- classes ------------------------------------------------------------------------------------
 
 
-def test_later_classes_have_the_weight_given_for_them():
+def test_classes_added_later_have_their_class_weight():
     y = TARGETS["three classes"]
     model = GraftBoostClassifier(
         n_estimators=5, class_weight={0: 1.0, 1: 2.0, 2: 5.0}, bin_edges=EDGES, min_samples_leaf=4

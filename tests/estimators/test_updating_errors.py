@@ -22,7 +22,7 @@ TWO = {"X": X[:2], "y": [1, 0]}
 REFUSED = {
     "unknown ids": ({"remove": [5, -1]}, r"remove: the model holds no row with id -1"),
     "ids of text": ({"remove": ["5"]}, r"remove has dtype <U1, but ids are 64-bit .*Convert them"),
-    "no id among ids": ({"remove": [5, None]}, r"remove has dtype object"),
+    "None among ids": ({"remove": [5, None]}, r"remove has dtype object"),
     "ids beyond 64 bits": ({"remove": [2**64]}, r"remove has dtype object, but ids are 64-bit"),
     "ids beyond 63 bits": (
         {"remove": [2**63]},
@@ -30,7 +30,10 @@ REFUSED = {
     ),
     "ids in a table": ({"remove": [[1, 2], [3, 4]]}, r"remove has shape \(2, 2\)"),
     "ids in a set": ({"remove": {1, 2}}, r"remove has dtype object"),
-    "a lone truth": ({"remove": True}, r"remove is a mask of shape \(1,\).* one boolean for each"),
+    "a single boolean": (
+        {"remove": True},
+        r"remove is a mask of shape \(1,\).* one boolean for each",
+    ),
     "mask too long": ({"remove": np.ones(201, bool)}, r"remove is a mask .* holds 200 rows"),
     "slice of text": ({"remove": slice("a", "b")}, r"remove is a slice with the bound 'a'"),
     "slice of fractions": ({"remove": slice(0, 1.5)}, r"remove is a slice with the bound 1.5"),
@@ -73,7 +76,10 @@ REFUSED = {
         {**TWO, "row_ids": [900, 3]},
         r"row_ids: the model already holds a row with id 3; remove it in the same update",
     ),
-    "an id that stays": ({**ONE, "row_ids": [3], "remove": [4]}, r"already holds .* id 3;"),
+    "an id that is not removed": (
+        {**ONE, "row_ids": [3], "remove": [4]},
+        r"already holds .* id 3;",
+    ),
     "good rows beside unknown ids": ({**ONE, "remove": [999]}, r"holds no row with id 999"),
 }
 REFUSED_BY = {
@@ -82,7 +88,7 @@ REFUSED_BY = {
             {**ONE, "y": ["x"]},
             r"y contains a class of type str, .* of the same type",
         ),
-        "no classes": ({**TWO, "y": [0.5, 1]}, r"Unknown label type: continuous"),
+        "continuous labels": ({**TWO, "y": [0.5, 1]}, r"Unknown label type: continuous"),
     },
     "regression": {
         "text": ({**ONE, "y": ["x"]}, r"y contains text that is not a number.* Convert it"),
@@ -99,7 +105,7 @@ ALL_REFUSED = [
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize(("target", "arguments", "message"), ALL_REFUSED)
-def test_what_is_refused_changes_nothing(target, arguments, message):
+def test_invalid_updates(target, arguments, message):
     Estimator = GraftBoostRegressor if target == "regression" else GraftBoostClassifier
     model = Estimator(n_estimators=3, n_jobs=1).fit(FRAME, TARGETS[target])
     before, predicted = pickle.dumps(model), model._raw_scores(FRAME)
@@ -112,7 +118,7 @@ def test_what_is_refused_changes_nothing(target, arguments, message):
     assert model.add(FRAME[:1], [1]).added_ids.tolist() == [N_ROWS]
 
 
-def test_weights_that_the_grid_cannot_hold():
+def test_weights_outside_the_representable_range():
     model = GraftBoostRegressor(n_estimators=3).fit(X, TARGETS["regression"], np.arange(N_ROWS))
     before = pickle.dumps(model)
     with pytest.raises(
@@ -122,7 +128,7 @@ def test_weights_that_the_grid_cannot_hold():
     assert pickle.dumps(model) == before
 
 
-def test_nothing_is_named():
+def test_no_rows_are_given():
     model = fitted()
     with pytest.raises(ValueError, match=r"row_ids is None. Pass ids, a mask"):
         model.remove(None)
@@ -168,7 +174,7 @@ def test_remove_names_its_own_argument():
         model.remove([1.5])
 
 
-def test_rows_that_count_for_nothing_cannot_be_all_there_is():
+def test_rows_of_weight_zero_cannot_be_the_only_ones_left():
     weight = np.ones(len(X))
     weight[:5] = 0
     model = GraftBoostRegressor(n_estimators=3).fit(X, X[:, 0], weight)

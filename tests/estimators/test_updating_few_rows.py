@@ -19,7 +19,7 @@ from .small_models import N_ROWS, TARGETS, X, fitted
     ("target", "n_left"),
     [("two classes", 1), ("three classes", 1), ("three classes", 2), ("regression", 7)],
 )
-def test_few_rows_are_left_and_the_others_come_back(target, n_left, assert_same_model):
+def test_removing_most_rows_and_adding_them_again(target, n_left, assert_same_model):
     model = fitted(target)
     whole = fitted(target)
     model.remove(slice(n_left, None))
@@ -33,7 +33,7 @@ def test_few_rows_are_left_and_the_others_come_back(target, n_left, assert_same_
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("tolerance", [0.0, 1e12])
 @pytest.mark.parametrize("subsample", [0.5, 1.0])
-def test_a_model_shrinks_row_by_row(target, tolerance, subsample):
+def test_removing_rows_one_by_one(target, tolerance, subsample):
     model = fitted(target, tolerance=tolerance, subsample=subsample, min_samples_leaf=6)
     for row in range(N_ROWS - 1):
         model.remove(row)
@@ -47,14 +47,14 @@ def test_a_model_shrinks_row_by_row(target, tolerance, subsample):
     with pytest.raises(ValueError, match=r"row_ids: these are all the rows .* or fit anew"):
         model.remove(N_ROWS - 1)
     assert model.row_ids_.tolist() == [N_ROWS - 1]
-    # The last one may go if another comes.
+    # The last row may be removed if another one is added.
     model.update(X[:1], TARGETS[target][:1], remove=[N_ROWS - 1])
     assert model.row_ids_.tolist() == [N_ROWS]
     model.check_state()
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_model_may_start_with_few_rows(target):
+def test_starting_with_few_rows(target):
     y = TARGETS[target]
     few = np.unique(y, return_index=True)[1][:3]
     Estimator = GraftBoostRegressor if target == "regression" else GraftBoostClassifier
@@ -70,7 +70,7 @@ def test_a_model_may_start_with_few_rows(target):
 
 
 @pytest.mark.parametrize("in_steps", [False, True])
-def test_a_class_goes_and_comes_back(in_steps):
+def test_removing_a_class_and_adding_it_again(in_steps):
     y = TARGETS["three classes"]
     model = fitted("three classes")
     gone = np.flatnonzero(y == 1)
@@ -87,7 +87,7 @@ def test_a_class_goes_and_comes_back(in_steps):
     assert np.array_equal(model.refit().predict_proba(X), fitted("three classes").predict_proba(X))
 
 
-def test_all_classes_but_one_go():
+def test_removing_all_classes_but_one():
     y = TARGETS["two classes"]
     model = fitted()
     model.remove(np.flatnonzero(y == 1))
@@ -98,7 +98,7 @@ def test_all_classes_but_one_go():
     assert (model.predict(X) == y).mean() > 0.85
 
 
-def test_rows_of_no_weight_come_and_go():
+def test_adding_and_removing_rows_of_weight_zero():
     y = TARGETS["regression"]
     weight = np.ones(N_ROWS)
     weight[:50] = 0
@@ -127,7 +127,7 @@ def test_rows_of_no_weight_come_and_go():
         slice(2**70, None),
     ],
 )
-def test_removing_no_row_is_no_change(nothing):
+def test_removing_no_rows_changes_nothing(nothing):
     model = fitted()
     before = pickle.dumps(model)
     report = model.remove(nothing)
@@ -136,23 +136,23 @@ def test_removing_no_row_is_no_change(nothing):
     assert model.update(X[:1], [1], remove=nothing).added_ids.tolist() == [N_ROWS]
 
 
-def test_an_update_of_nothing_is_no_change():
+def test_empty_update_changes_nothing():
     model = fitted()
     before = pickle.dumps(model)
     assert "0 rows added, 0 removed" in str(model.update())
     assert pickle.dumps(model) == before
 
 
-def test_targets_that_become_hard_to_tell_apart_stay_on_their_scale():
+def test_remaining_targets_of_tiny_range_keep_their_scale():
     y = 3 * X[:, 0]
     y[:2] = 0, 1e-309
     model = GraftBoostRegressor(n_estimators=3).fit(X, y)
     model.remove(slice(2, None))
     model.check_state()
-    assert np.allclose(model.predict(X[:2]), 0, atol=1e-6)  # a step of their grid
+    assert np.allclose(model.predict(X[:2]), 0, atol=1e-6)  # one step of the grid of targets
 
 
-def test_rows_may_come_back_after_all_but_two_left():
+def test_removing_all_rows_but_two_and_adding_them_again():
     y = 3 * X[:, 0]
     model = GraftBoostRegressor(n_estimators=3).fit(X, y, row_ids=np.arange(len(X)))
     expected = model.predict(X)
@@ -163,7 +163,7 @@ def test_rows_may_come_back_after_all_but_two_left():
 
 @pytest.mark.parametrize("seed", [4, 15, 19])
 def test_node_that_was_too_small_to_split_grows_and_is_regrown(seed):
-    """What is counted for a node's ancestors must not take the place of the node's own rows."""
+    """A histogram counted for a node's ancestors must not replace that of its own rows."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(700, 4)).round(2)
     y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=700)

@@ -15,7 +15,7 @@ from .small_models import N_ROWS, TARGETS, X, fitted
 LEAST_ID, LARGEST_ID = -(2**63), 2**63 - 1
 
 
-def test_slices_and_masks_name_ids():
+def test_slices_and_masks_select_ids():
     ids = np.random.default_rng(0).permutation(N_ROWS) - 50
     y = TARGETS["regression"]
     model = GraftBoostRegressor(n_estimators=3).fit(X, y, row_ids=ids)
@@ -36,7 +36,7 @@ def test_ids_at_the_ends_of_their_range():
     model.check_state()
     assert model.remove([LARGEST_ID, LEAST_ID]).removed_ids.tolist() == [LARGEST_ID, LEAST_ID]
     assert sorted(model.row_ids_.tolist()) == [-1, *range(N_ROWS), 2**32, 2**32 + 1]
-    # The largest id was used, and ids are not used twice unless somebody asks for it.
+    # The largest id was used, and ids are reused only if the caller passes them.
     with pytest.raises(ValueError, match=rf"row_ids is required: .* {LARGEST_ID}.*Pass unused ids"):
         model.add(X[:1], [1])
     assert model.add(X[:1], [1], row_ids=[LARGEST_ID]).added_ids.tolist() == [LARGEST_ID]
@@ -53,7 +53,7 @@ def test_ids_of_all_kinds_of_integers():
     model.check_state()
 
 
-def test_an_id_may_be_given_on_at_once():
+def test_an_id_can_be_reused_in_the_same_update():
     y = TARGETS["regression"]
     model = fitted("regression", tolerance=1e12)
     before = model.predict(X)
@@ -65,7 +65,7 @@ def test_an_id_may_be_given_on_at_once():
     assert np.array_equal(model.refit().predict(X), before)
 
 
-def test_ids_that_are_numbered_go_on():
+def test_default_ids_continue_after_the_largest_id():
     model = fitted()
     y = TARGETS["two classes"]
     assert model.add(X[:2], y[:2]).added_ids.tolist() == [200, 201]
@@ -81,8 +81,8 @@ def test_ids_that_are_numbered_go_on():
     assert model.partial_fit(X[:1], y[:1]).row_ids_.max() == 1_003
 
 
-def test_an_id_means_the_same_row_after_many_updates():
-    """What the model holds is known by replaying the ids; a fit of those rows is its refit."""
+def test_an_id_selects_the_same_row_after_many_updates():
+    """The held rows are tracked by their ids; a refit equals a fit of these rows."""
     rng = np.random.default_rng(3)
     y = TARGETS["regression"]
     model = GraftBoostRegressor(n_estimators=3, bin_edges=[np.linspace(-2, 2, 21).tolist()] * 3)

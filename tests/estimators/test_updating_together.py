@@ -1,4 +1,4 @@
-"""Updates beside predictions, updates and Ctrl-C: a model is as before one, or as after it."""
+"""Concurrent calls and Ctrl-C: a model is in its state before an update, or after it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from graftboost import GraftBoostClassifier, GraftBoostRegressor
 X, Y = load_iris(return_X_y=True)
 KNOWN = np.flatnonzero(Y < 2)
 UNSEEN = np.flatnonzero(Y == 2)
-NAMES = np.array(["lily", "rose", "aster"])[Y]  # the unseen class comes first in `classes_`
+NAMES = np.array(["lily", "rose", "aster"])[Y]  # the unseen class is the first in `classes_`
 
 
 def fitted(Estimator=GraftBoostClassifier, **parameters):
-    """A model of the first two kinds of iris; a row's id is its number in X."""
+    """A model of the first two species of iris; the id of a row is its index in X."""
     settings = {"n_estimators": 5, "min_samples_leaf": 3, "n_jobs": 1, **parameters}
     labels = Y if Estimator is GraftBoostRegressor else NAMES
     return Estimator(**settings).fit(X[KNOWN], labels[KNOWN], row_ids=KNOWN)
@@ -37,7 +37,7 @@ def copy_of(model):
 
 
 def state_of(model):
-    """What a user sees of a model, the engine's bytes, and what the next update goes on from."""
+    """Public attributes, the engine's bytes, and the state that the next update starts from."""
     return (
         pickle.dumps(model._engine_model),
         model.row_ids_.tolist(),
@@ -53,7 +53,7 @@ def add_unseen(model):
     return model.add(X[UNSEEN], NAMES[UNSEEN], row_ids=UNSEEN)
 
 
-# --- predictions meanwhile ----------------------------------------------------------------------
+# --- predictions during updates -----------------------------------------------------------------
 
 STEPS = [
     lambda model: model.remove([3, 70]),
@@ -98,11 +98,11 @@ def test_predictions_are_those_of_one_state(method):
     model.check_state()
 
 
-# --- updates at once ----------------------------------------------------------------------------
+# --- concurrent updates -------------------------------------------------------------------------
 
 
-def all_at_once(*calls):
-    """Make calls in as many threads, which start together; return what they returned."""
+def call_concurrently(*calls):
+    """Make each call in a thread of its own, all at the same time; return the results."""
     start = threading.Barrier(len(calls))
 
     def wait_and_call(call):
@@ -114,7 +114,7 @@ def all_at_once(*calls):
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e9])
-def test_two_updates_at_once_end_as_in_one_order(tolerance):
+def test_two_concurrent_updates_equal_sequential_ones(tolerance):
     model = fitted(tolerance=tolerance)
     steps = [
         lambda model: model.remove([5, 60, 61]),
@@ -128,28 +128,30 @@ def test_two_updates_at_once_end_as_in_one_order(tolerance):
         serial.append(state_of(copy))
     for _ in range(10):
         copy = copy_of(model)
-        all_at_once(*[partial(step, copy) for step in steps])
+        call_concurrently(*[partial(step, copy) for step in steps])
         assert state_of(copy) in serial
         copy.check_state()
 
 
-def test_ids_given_at_once_are_never_the_same():
+def test_concurrent_updates_assign_different_ids():
     model = fitted()
-    reports = all_at_once(*[partial(model.add, X[row : row + 3], NAMES[:3]) for row in range(8)])
+    reports = call_concurrently(
+        *[partial(model.add, X[row : row + 3], NAMES[:3]) for row in range(8)]
+    )
     ids = np.concatenate([report.added_ids for report in reports])
     assert sorted(ids.tolist()) == list(range(100, 124))
     assert sorted(model.row_ids_.tolist()) == list(range(124))
     model.check_state()
 
 
-def test_classes_that_come_at_once():
+def test_concurrent_updates_that_add_classes():
     kinds = {"aster": UNSEEN[:25], "zinnia": UNSEEN[25:]}
     serial = fitted()
     for name, rows in kinds.items():
         serial.add(X[rows], [name] * 25, row_ids=rows)
     for _ in range(10):
         model = fitted()
-        all_at_once(
+        call_concurrently(
             *[
                 partial(model.add, X[rows], [name] * 25, row_ids=rows)
                 for name, rows in kinds.items()
@@ -167,10 +169,10 @@ def test_copies_do_not_wait_for_each_other():
     assert model.n_rows_ == 100
 
 
-def test_a_model_can_be_pickled_while_it_grows():
+def test_a_model_can_be_pickled_during_updates():
     for _ in range(10):
         model = fitted()
-        _, pickled = all_at_once(partial(add_unseen, model), partial(pickle.dumps, model))
+        _, pickled = call_concurrently(partial(add_unseen, model), partial(pickle.dumps, model))
         copy = pickle.loads(pickled)
         assert copy.n_rows_ in (100, 150)
         assert len(copy.classes_) == (2 if copy.n_rows_ == 100 else 3)
@@ -197,10 +199,10 @@ CALLS = {
 
 
 def interrupted(call, moment):
-    """Make a call, with Ctrl-C at the given moment of it; return whether it came that far.
+    """Make a call with Ctrl-C at the given moment; return whether the call lasted until then.
 
-    The moments are those at which Python looks for signals while it runs our code: when a function
-    begins, when one that it called returns, and when a loop turns.
+    The moments are those at which Python checks for signals in our code: at the beginning of a
+    function, after each call, and at the end of each iteration of a loop.
     """
     folder = Path(graftboost.__file__).parent
     ours = {
@@ -235,7 +237,7 @@ def interrupted(call, moment):
 
 
 def assert_one_of(model, before, after):
-    """Check that a model is in one of two states, all of it, and goes on from there."""
+    """Check that a model is entirely in one of two states, and can be updated from there."""
     state = state_of(model)
     assert state in (before, after)
     model.check_state()
@@ -260,15 +262,15 @@ def test_ctrl_c_at_every_moment(call):
         if not interrupted(lambda copy=copy: call(copy), moment):
             break
         outcomes.append(assert_one_of(copy, before, after))
-    assert set(outcomes) == {False, True}  # it came early, and it came late
+    assert set(outcomes) == {False, True}  # before and after the update took effect
     assert outcomes == sorted(outcomes)
 
 
 @pytest.fixture
 def alarm():
-    """Give a function that has Ctrl-C come after so many seconds, or with 0 never."""
+    """Return a function that schedules Ctrl-C after some seconds; 0 cancels it."""
     if threading.current_thread() is not threading.main_thread():
-        pytest.skip("signals come to the main thread alone")
+        pytest.skip("only the main thread receives signals")
 
     def press(number, frame):
         raise KeyboardInterrupt
@@ -281,7 +283,7 @@ def alarm():
 
 @pytest.mark.parametrize("Estimator", [GraftBoostClassifier, GraftBoostRegressor])
 @pytest.mark.parametrize("name", CALLS)
-def test_ctrl_c_by_a_clock(Estimator, name, alarm):
+def test_ctrl_c_after_a_delay(Estimator, name, alarm):
     if Estimator is GraftBoostRegressor and name == "an unseen class":
         pytest.skip("a regressor has no classes")
     model = fitted(Estimator, n_estimators=20)

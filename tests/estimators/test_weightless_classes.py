@@ -1,4 +1,4 @@
-"""Classes whose rows all weigh zero, as a bootstrap that draws none of a rare class gives them."""
+"""Classes whose rows all have weight zero, as in bootstraps that draw no row of a rare class."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_fit_and_updates_afterwards(target, parameters):
     model.add(X[[0, 7]], y[[0, 7]], [0.0, 1.0])
     assert_rare_is_improbable(model, y)
     assert_rare_is_improbable(model.refit(), y)
-    # Rows that count bring the class back.
+    # Rows with positive weights add the class again.
     model.add(np.repeat(X[:4] + 9, 20, axis=0), ["rare"] * 80, np.ones(80))
     model.refit().check_state()
     assert (model.predict(X[:4] + 9) == "rare").all()
@@ -55,7 +55,7 @@ def test_fit_and_updates_afterwards(target, parameters):
 
 @pytest.mark.parametrize("target", LABELS)
 @pytest.mark.parametrize("tolerance", [1.2, np.inf])
-def test_the_rows_that_count_are_removed(target, tolerance):
+def test_rows_with_positive_weights_are_removed(target, tolerance):
     y = LABELS[target]
     weight = np.ones(N_ROWS)
     weight[[1, 3]] = 0
@@ -73,7 +73,7 @@ def test_partial_fit(target):
     assert_rare_is_improbable(model, y)
 
 
-def test_an_unseen_class_comes_without_weight():
+def test_adding_an_unseen_class_of_weight_zero():
     y = LABELS["three classes"]
     known = y != "rare"
     model = new_model().fit(X[known], y[known])
@@ -83,7 +83,7 @@ def test_an_unseen_class_comes_without_weight():
     assert_rare_is_improbable(model, y)
 
 
-def test_rows_without_weight_do_not_change_what_the_others_teach():
+def test_rows_of_weight_zero_hardly_affect_the_other_classes():
     y = LABELS["two classes"].copy()
     y[150:] = "other"
     known = y != "rare"
@@ -94,8 +94,8 @@ def test_rows_without_weight_do_not_change_what_the_others_teach():
 
 
 @pytest.mark.parametrize("rare_is_first", [True, False])
-def test_only_one_class_counts(rare_is_first):
-    """scikit-learn's boosted trees accept this too: both classes are there, one is certain."""
+def test_only_one_class_has_positive_weights(rare_is_first):
+    """scikit-learn's boosted trees accept this too: there are two classes, and one is certain."""
     y = (X[:, 0] > 0).astype(int)
     weight = (y == int(rare_is_first)).astype(float)
     model = new_model().fit(X, y, sample_weight=weight)

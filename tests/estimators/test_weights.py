@@ -46,7 +46,7 @@ def assert_alike(model, other, tolerance):
 
 
 @pytest.mark.parametrize("Estimator", [GraftBoostClassifier, GraftBoostRegressor])
-def test_weights_of_one_are_no_weights(Estimator, two_classes, assert_same_model):
+def test_weights_of_one_have_no_effect(Estimator, two_classes, assert_same_model):
     X, y = two_classes
     model = Estimator(n_estimators=5)
     assert_same_model(
@@ -69,7 +69,7 @@ def test_a_row_of_weight_two_counts_twice(Estimator, two_classes, rng):
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scale", SCALES)
-def test_equal_weights_are_no_weights(target, scale):
+def test_equal_weights_have_no_effect(target, scale):
     model = fitted(target, np.full(N_ROWS, scale))
     assert_alike(model, fitted(target, None), 1e-6)
 
@@ -126,19 +126,19 @@ def test_class_weights_of_any_scale(scale):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_weights_too_small_beside_the_largest_count_as_the_least(target):
-    """A row with a positive weight is never lost, and never NaN: it has one unit of the grid."""
+def test_very_small_weights_are_rounded_up(target):
+    """A row with a positive weight has at least one unit of the grid."""
     models = [
         fitted(target, np.where(np.arange(N_ROWS) < 40, tiny, 1.0))
         for tiny in (1e-6, 1e-12, 1e-30, 1e-300)
     ]
-    assert_alike(models[0], models[1], 1e-3)  # both are as good as nothing
+    assert_alike(models[0], models[1], 1e-3)  # both are negligible
     for model in models[2:]:
         assert np.array_equal(predictions(model), predictions(models[1]))
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_weights_over_the_whole_range_of_numbers(target):
+def test_weights_over_the_whole_range_of_floats(target):
     model = fitted(target, 10.0 ** np.linspace(-300, 300, N_ROWS))
     predictions(model)
     model.remove([0, N_ROWS - 1])
@@ -155,7 +155,7 @@ BAD = {
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("value", "message"), BAD.values(), ids=BAD)
-def test_what_is_no_weight_is_refused(target, value, message):
+def test_invalid_weights_are_refused(target, value, message):
     weight = RANDOM.copy()
     weight[7] = value
     with pytest.raises(ValueError, match=message):
@@ -172,12 +172,12 @@ def test_what_is_no_weight_is_refused(target, value, message):
 
 
 def assert_done_or_refused(model, target, call):
-    """Check that an update is done whole, or refused by name and leaves the model as it was."""
+    """Check that an update succeeds, or raises an error and leaves the model unchanged."""
     ids, before = model.row_ids_.tolist(), predictions(model)
     try:
         report = call(model)
     except ValueError as error:
-        assert "sample_weight" in str(error)  # noqa: PT017 - it may as well be done
+        assert "sample_weight" in str(error)  # noqa: PT017 - the update may also succeed
         assert model.row_ids_.tolist() == ids
         assert model.n_rows_ == len(ids)
         assert np.array_equal(predictions(model), before)
@@ -205,7 +205,7 @@ def model_weight(model):
 @pytest.mark.parametrize("tolerance", [1.2, np.inf])
 @pytest.mark.parametrize("n_added", [1, 10, 200])
 @pytest.mark.parametrize("remove", [None, [0, 1, 2]])
-def test_rows_without_weights_come_to_normalised_ones(target, tolerance, n_added, remove):
+def test_adding_rows_without_weights_to_normalised_ones(target, tolerance, n_added, remove):
     weight = RANDOM / RANDOM.sum()
     rows = {"X": X[:n_added], "y": TARGETS[target][:n_added], "remove": remove}
     assert_done_or_refused(
@@ -215,7 +215,7 @@ def test_rows_without_weights_come_to_normalised_ones(target, tolerance, n_added
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e3, 1e12, 1e300])
-def test_rows_with_weights_of_another_scale_come(target, scale):
+def test_adding_rows_with_weights_of_another_scale(target, scale):
     assert_done_or_refused(
         fitted(target, RANDOM),
         target,

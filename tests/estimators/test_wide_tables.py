@@ -1,4 +1,4 @@
-"""Tables of millions of columns, of which a row has a few: they cost what is stored of them."""
+"""Tables with millions of columns, most of them zero: the cost depends on the stored values."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_two_million_columns(tmp_path: Path) -> None:
     assert np.array_equal(again.predict_proba(table), model.predict_proba(table))
 
 
-def test_wide_models_are_those_of_the_columns_that_are_used() -> None:
-    """Columns that no row has say nothing; those that rows have only change their numbers."""
+def test_empty_columns_do_not_affect_the_model() -> None:
+    """Without the empty columns, only the numbers of the other columns change."""
     table, y = make_wide(0, 400)
     used = np.unique(table.indices)
     narrow = table[:, used]
@@ -77,7 +77,7 @@ def test_a_store_of_a_wide_model(tmp_path: Path) -> None:
     assert sum(file.stat().st_size for file in path.iterdir()) < 2e6
 
 
-def test_columns_beyond_what_a_float_can_number(tmp_path: Path) -> None:
+def test_column_numbers_beyond_the_precision_of_floats(tmp_path: Path) -> None:
     last = 2**24 + 5
     columns = np.where(np.arange(200) % 3 == 0, last, last - 1)
     table = scipy.sparse.csr_array((np.ones(200), (np.arange(200), columns)), shape=(200, last + 1))

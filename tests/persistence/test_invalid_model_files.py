@@ -27,7 +27,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-def test_what_is_no_file_of_ours(tmp_path: Path) -> None:
+def test_files_of_other_formats(tmp_path: Path) -> None:
     path = tmp_path / "model"
     with pytest.raises(FileNotFoundError):
         graftboost.load(path)
@@ -40,7 +40,7 @@ def test_what_is_no_file_of_ours(tmp_path: Path) -> None:
         graftboost.load(path)
 
 
-def test_truncated(content: bytes, tmp_path: Path) -> None:
+def test_truncated_files(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model"
     for size in {*range(0, 200, 7), len(content) // 3, len(content) // 2, len(content) - 1}:
         path.write_bytes(content[:size])
@@ -64,7 +64,7 @@ def _header(content: bytes | bytearray) -> dict[str, Any]:
 
 
 def _with(content: bytes, change: Any) -> bytes:
-    """Return the file with a header that was changed, and arrays that were, checksums set right."""
+    """Return the file with changes to its header and arrays, and with valid checksums."""
     header, data = _header(content), bytearray(content)
     change(header, data)
     for entry in header["arrays"].values():
@@ -114,7 +114,7 @@ def _top(name: str, value: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (_entry("node_left", 2, 2**62), "node_left (exceeds the file|has an invalid position)"),
         (_entry("node_left", 2, -1), "node_left (exceeds the file|has an invalid position)"),
@@ -166,18 +166,18 @@ def _top(name: str, value: Any) -> Any:
         (_top("next_id", 1e9), "next_id"),
     ],
 )
-def test_hostile_files(content: bytes, tmp_path: Path, change: Any, told: str) -> None:
+def test_manipulated_files(content: bytes, tmp_path: Path, change: Any, message: str) -> None:
     path = tmp_path / "model"
     try:
         path.write_bytes(_with(content, change))
     except AssertionError:
         pytest.skip("does not fit into the header")
-    with pytest.raises(InvalidFileError, match=told):
+    with pytest.raises(InvalidFileError, match=message):
         graftboost.load(path)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (_set("tree_leaf_ids", 7, 200), "tree 0: a row is in a leaf that does not exist"),
         (_set("row_cells", 3, 255), "has a code that its feature does not have"),
@@ -186,18 +186,18 @@ def test_hostile_files(content: bytes, tmp_path: Path, change: Any, told: str) -
         (_set("kept_sums", 0, 2**62), "sums out of range"),
     ],
 )
-def test_hostile_states(content: bytes, tmp_path: Path, change: Any, told: str) -> None:
+def test_manipulated_states(content: bytes, tmp_path: Path, change: Any, message: str) -> None:
     path = tmp_path / "model"
     path.write_bytes(_with(content, change))
     model = graftboost.load(path)
     model.predict(features(model))
     for _ in range(2):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             model.remove([0])
 
 
-def test_predicting_reads_no_state(tmp_path: Path) -> None:
-    """So the state may be damaged for all it cares; an update finds out, and changes nothing."""
+def test_predicting_does_not_read_the_state(tmp_path: Path) -> None:
+    """Damage of the state is found by an update, which then changes nothing."""
     path = tmp_path / "model.graft"
     model = MODELS["binary"]
     model.save(path)
@@ -241,7 +241,7 @@ def test_other_changes_of_the_header(content: bytes, tmp_path: Path) -> None:
             graftboost.load(path)
 
 
-def test_arrays_that_share_bytes(content: bytes, tmp_path: Path) -> None:
+def test_overlapping_arrays(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model"
     first = _header(content)["arrays"]["tree_recorded"][1]
     path.write_bytes(_with(content, _entry("tree_leaf_ids", 1, first)))

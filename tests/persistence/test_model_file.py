@@ -23,7 +23,7 @@ def model(request: pytest.FixtureRequest) -> Any:
     return MODELS[request.param]
 
 
-def test_a_model_comes_back(model: Any, tmp_path: Path) -> None:
+def test_loaded_model_equals_the_saved_one(model: Any, tmp_path: Path) -> None:
     path = tmp_path / "model.graft"
     model.save(path)
     assert [file.name for file in tmp_path.iterdir()] == ["model.graft"]
@@ -40,8 +40,8 @@ def test_a_model_comes_back(model: Any, tmp_path: Path) -> None:
     again.check_state()
 
 
-def test_updates_go_on_where_they_were(model: Any, tmp_path: Path) -> None:
-    """More rows come in than there is room for in the file, so the arrays move out of it."""
+def test_updates_of_a_loaded_model(model: Any, tmp_path: Path) -> None:
+    """More rows are added than the file has room for, so the arrays move out of it."""
     path = tmp_path / "model.graft"
     other = pickle.loads(pickle.dumps(model))
     other.save(path)
@@ -61,7 +61,7 @@ def test_updates_go_on_where_they_were(model: Any, tmp_path: Path) -> None:
     assert path.read_bytes() == content
 
 
-def test_for_predicting_only(model: Any, tmp_path: Path) -> None:
+def test_models_saved_only_for_prediction(model: Any, tmp_path: Path) -> None:
     whole, small = tmp_path / "whole", tmp_path / "small"
     model.save(whole)
     model.save(small, updatable=False)
@@ -78,7 +78,7 @@ def test_for_predicting_only(model: Any, tmp_path: Path) -> None:
         again.save(tmp_path / "more", updatable=True)
 
 
-def test_pickle_and_joblib_go_through_the_same_bytes(model: Any, tmp_path: Path) -> None:
+def test_pickle_and_joblib_use_the_file_format(model: Any, tmp_path: Path) -> None:
     data = pickle.dumps(model)
     assert file_format.MAGIC in data
     joblib.dump(model, tmp_path / "model.joblib")
@@ -104,7 +104,7 @@ def test_new_classes_after_loading(tmp_path: Path) -> None:
     assert graftboost.load(tmp_path / "model").classes_.tolist() == ["a", "b", "c"]
 
 
-def test_several_threads_use_a_loaded_model_first(tmp_path: Path) -> None:
+def test_first_use_of_a_loaded_model_by_several_threads(tmp_path: Path) -> None:
     path = tmp_path / "model"
     MODELS["several"].save(path)
     for _ in range(10):

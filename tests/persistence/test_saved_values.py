@@ -52,7 +52,7 @@ def test_categories_of_every_kind(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
-def test_what_a_file_cannot_hold_is_named(tmp_path: Path) -> None:
+def test_unsupported_categories_are_named(tmp_path: Path) -> None:
     X = np.empty((60, 1), dtype=object)
     X[:, 0] = [complex(i % 3, 1) for i in range(60)]
     model = GraftBoostRegressor(n_estimators=2, categorical_features=[0]).fit(X, np.arange(60.0))
@@ -62,7 +62,7 @@ def test_what_a_file_cannot_hold_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [("a", 1), pd.Timestamp(1)], ids=["tuple", "nanoseconds"])
-def test_categories_that_would_not_be_told_again(value: Any, tmp_path: Path) -> None:
+def test_categories_that_cannot_be_restored(value: Any, tmp_path: Path) -> None:
     X = np.empty((60, 1), dtype=object)
     X[:, 0] = [[value, "b", "c"][i % 3] for i in range(60)]
     model = GraftBoostRegressor(n_estimators=2, categorical_features=[0]).fit(X, np.arange(60.0))
@@ -90,7 +90,7 @@ def test_parameters_of_every_kind(tmp_path: Path) -> None:
     again.add(X[:2], [0, 1])
 
 
-def test_classes_of_ones_own(tmp_path: Path) -> None:
+def test_user_defined_estimators(tmp_path: Path) -> None:
     class Mine(GraftBoostRegressor):
         pass
 

@@ -14,7 +14,7 @@ from graftboost.persistence import file_format
 from .saved_models import MODELS
 
 
-def test_a_save_that_fails_leaves_what_was_there(
+def test_a_failed_save_keeps_the_previous_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "model"

@@ -1,4 +1,4 @@
-"""Copies, files and stores of models of sparse tables: what comes back goes on alike."""
+"""Copies, files and stores of models of sparse tables: restored models behave the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.input.sparse_tables import (
 
 
 def updates(model: Any, turn: int, make: Any = scipy.sparse.csr_array) -> Any:
-    """Make an update that follows from its number; rows for columns that nobody had are in it."""
+    """Make the update with this number; some of its rows have columns that no row had before."""
     rng = np.random.default_rng(turn)
     rows = X[rng.choice(N_ROWS, 8)].copy()
     rows[:, 3 + 6 * (turn % 4)] = rng.choice([0.0, -1.0, 2.0], 8)
@@ -44,7 +44,7 @@ def copy_by(way: str, model: Any, folder: Path) -> Any:
 
 @pytest.mark.parametrize("way", ["deepcopy", "pickle", "file"])
 @pytest.mark.parametrize("memory", [None, 0])
-def test_copies_go_on_alike(way: str, memory: float | None, tmp_path: Path) -> None:
+def test_updates_of_copies_are_the_same(way: str, memory: float | None, tmp_path: Path) -> None:
     y = TARGETS["two classes"]
     model = make_model(stats_memory=memory).fit(scipy.sparse.csr_matrix(X), y)
     dense = make_model().fit(X, y)
@@ -60,7 +60,7 @@ def test_copies_go_on_alike(way: str, memory: float | None, tmp_path: Path) -> N
             model = other
 
 
-def test_a_file_without_state_predicts(tmp_path: Path) -> None:
+def test_a_file_without_state_can_predict(tmp_path: Path) -> None:
     model = make_model().fit(scipy.sparse.csr_matrix(X), TARGETS["two classes"])
     updates(model, 3)
     model.save(tmp_path / "small", updatable=False)
