@@ -1,4 +1,4 @@
-"""What must hold of every audit, whatever the noise."""
+"""Properties that every audit must have, whatever the noise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from graftboost.input.table import read_table
 
 
 def noisy(n: int = 3000, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Rows with wrong labels among them: there is something to be forgotten."""
+    """Rows of which some have wrong labels, so that there is something to forget."""
     X, y = make_classification(n, 10, n_informative=5, flip_y=0.15, random_state=seed)
     return X, y
 
@@ -50,7 +50,7 @@ class TestForgetting:
         found = audit.forgetting(model, without(model, removed).refit())
         assert found.figures["forgetting"] == 1
 
-    def test_training_with_another_seed_forgets_all_within_the_interval(self) -> None:
+    def test_retrain_with_another_seed_forgets_all_within_the_interval(self) -> None:
         X, y = noisy()
         parameters = {"n_estimators": 30, "subsample": 0.8, "n_jobs": 1}
         model = GraftBoostClassifier(**parameters, random_state=0).fit(X, y)
@@ -61,13 +61,13 @@ class TestForgetting:
         figures = audit.forgetting(model, other, removed).figures
         assert figures["low"] <= 1 <= figures["high"]
 
-    def test_in_place_lies_between(self, model: Any, removed: Any) -> None:
+    def test_in_place_update_lies_between(self, model: Any, removed: Any) -> None:
         figures = audit.forgetting(model, without(model, removed, tolerance=np.inf)).figures
         assert figures["forgetting"] > 0
         assert figures["loss_before"] < figures["loss_after"]
         assert figures["loss_before"] < figures["loss_retrained"]
 
-    def test_verdict_says_no_more_than_the_interval(self, model: Any) -> None:
+    def test_verdict_follows_from_the_interval(self, model: Any) -> None:
         kept = without(model, np.arange(40), tolerance=np.inf)
         found = audit.forgetting(model, kept)
         assert found.figures["low"] < 0.8
@@ -152,13 +152,13 @@ class TestSimilarity:
 
 
 class TestLeafError:
-    def test_fitted_and_refreshed_models_have_none(self, model: Any, removed: Any) -> None:
+    def test_fitted_and_refreshed_models_have_no_error(self, model: Any, removed: Any) -> None:
         assert audit.leaf_error(model).figures["updated"] == 0
         updated = without(model, removed, tolerance=np.inf)
         assert audit.leaf_error(updated).figures["updated"] > 0
         assert audit.leaf_error(updated.refresh()).figures["updated"] == 0
 
-    def test_doing_nothing_stands_beside(self, model: Any, removed: Any) -> None:
+    def test_untouched_model_is_included(self, model: Any, removed: Any) -> None:
         updated = without(model, removed, tolerance=np.inf)
         assert audit.leaf_error(updated, before=model).figures["untouched"] > 0
         assert "untouched" not in audit.leaf_error(model, before=updated).figures
@@ -188,7 +188,7 @@ class TestSplits:
         assert figures["shares"]["too few rows in a child"] > 0
         assert len(figures["mean_by_iteration"]) == 30
 
-    def test_both_ways(self, model: Any, removed: Any) -> None:
+    def test_added_rows(self, model: Any, removed: Any) -> None:
         X, y = noisy(seed=1)
         found = audit.split_shift(model, X=X[:30], y=y[:30])
         assert "30 rows added" in found.title
@@ -196,14 +196,14 @@ class TestSplits:
         assert "60 rows removed and 30 rows added" in found.title
 
     @pytest.mark.parametrize("function", [audit.split_shift, audit.robustness])
-    def test_rows_are_named_as_in_remove(self, model: Any, function: Any) -> None:
+    def test_rows_are_selected_as_in_remove(self, model: Any, function: Any) -> None:
         by_ids = function(model, range(12))
         for named in (slice(0, 12), model.row_ids_ < 12):
             assert function(model, named).rows == by_ids.rows
         assert "12 rows removed" in by_ids.title
 
     @pytest.mark.parametrize("function", [audit.split_shift, audit.robustness])
-    def test_change_that_cannot_be_followed(self, function: Any) -> None:
+    def test_change_that_requires_a_refit(self, function: Any) -> None:
         X, y = noisy(300)
         model = GraftBoostClassifier(n_estimators=2).fit(X, y)
         with pytest.raises(ValueError, match="requires a refit"):
@@ -225,7 +225,7 @@ class TestSplits:
 
 class TestAttacks:
     @pytest.mark.parametrize(("share", "strategy"), [(0.05, "refit"), (0.01, "in-place")])
-    def test_backdoor_comes_and_goes_with_its_rows(self, share: float, strategy: str) -> None:
+    def test_backdoor_is_added_and_removed_with_its_rows(self, share: float, strategy: str) -> None:
         X, y = load_digits(return_X_y=True)
         model = GraftBoostClassifier(n_estimators=20, max_leaf_nodes=10, n_jobs=1)
         rows = (X[:1200], y[:1200], X[1200:], y[1200:])
@@ -266,7 +266,7 @@ class TestAttacks:
         assert "(120 removed)" in found.title
         assert found.figures["refits"] <= found.figures["repeats"] == 3
 
-    def test_few_rows_tell_nothing(self) -> None:
+    def test_too_few_rows_for_a_conclusion(self) -> None:
         overfitted = GraftBoostClassifier(
             n_estimators=5, learning_rate=1.0, max_leaf_nodes=200, min_samples_leaf=1, n_jobs=1
         )
@@ -281,19 +281,19 @@ class TestAttacks:
 
 
 class TestAuditRemoval:
-    def test_says_what_was_done(self, model: Any) -> None:
+    def test_reports_what_was_done(self, model: Any) -> None:
         X, y = noisy(seed=1)
         found = audit.audit_removal(model, [3, 17], X, y)
         assert [p.name for p in found.parts][:3] == ["forgetting", "similarity", "leaf_error"]
         assert "Bin edges were computed with these rows and are unchanged" in found.summary
         assert "The 2 rows would be erased" in str(found)
 
-    def test_refit_leaves_nothing(self, model: Any) -> None:
+    def test_refit_forgets_everything(self, model: Any) -> None:
         found = audit.audit_removal(model, slice(0, 1500))
         assert "exactly those of a model trained without the rows" in found.summary
         assert found.figures["forgetting"]["forgetting"] == 1
 
-    def test_given_edges_leave_no_trace(self) -> None:
+    def test_given_edges_depend_on_no_row(self) -> None:
         X, y = noisy(500)
         edges = [[-1.0, 0.0, 1.0]] * X.shape[1]
         model = GraftBoostClassifier(n_estimators=5, bin_edges=edges).fit(X, y)
@@ -331,7 +331,7 @@ class TestResult:
         assert lines[1].split() == ["model", "loss", "of", "the", "rows", "forgetting"]
         assert "| untouched |" in found.to_markdown()
 
-    def test_draws_itself(self, model: Any, removed: Any, tmp_path: Any) -> None:
+    def test_plot(self, model: Any, removed: Any, tmp_path: Any) -> None:
         matplotlib = pytest.importorskip("matplotlib.figure")
         axis = audit.leaf_error(without(model, removed)).plot()
         axis.figure.savefig(tmp_path / "leaf_error.png")
@@ -342,7 +342,7 @@ class TestResult:
         with pytest.raises(ValueError, match="has 4 plots"):
             audit.audit_removal(model, removed[:2]).plot(own)
 
-    def test_ratio_about_a_pole_has_no_interval(self) -> None:
+    def test_ratio_with_a_denominator_near_zero_has_no_interval(self) -> None:
         rng = np.random.default_rng(0)
         assert ratio_of_sums(rng.normal(size=50), rng.normal(size=50)).low is None
         assert ratio_of_sums([1.0], [2.0]).value == 0.5

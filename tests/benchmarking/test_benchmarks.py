@@ -1,4 +1,4 @@
-"""The benchmark tool runs from end to end; how fast anything is, is not tested here."""
+"""The benchmark tool runs from end to end. Speed is not tested here."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_official_split_codes_and_missing_values(data_folder: Path) -> None:
     assert set(np.unique(data.X_test[:, 1])) == {0.0, 1.0, 2.0}
 
 
-def test_leaking_column_is_dropped_and_half_the_rows_test(data_folder: Path) -> None:
+def test_leaking_column_is_dropped_and_half_of_the_rows_are_test_rows(data_folder: Path) -> None:
     data = datasets.load("flights_3m")
     assert data.X_train.shape == data.X_test.shape == (150, 1)
     np.testing.assert_array_equal(data.X_train, datasets.load("flights_3m").X_train)
@@ -156,7 +156,7 @@ def _ignore(line: str) -> None:
     pass
 
 
-def test_libraries_take_turns_and_a_failure_stops_only_its_own() -> None:
+def test_libraries_take_turns_and_a_failure_stops_only_one() -> None:
     calls: list[str] = []
 
     def fail() -> None:
@@ -171,11 +171,11 @@ def test_libraries_take_turns_and_a_failure_stops_only_its_own() -> None:
 
 
 @pytest.mark.skipif(not memory.available(), reason="needs /proc/self/clear_refs")
-def test_memory_that_a_fit_gave_back_still_counts(tmp_path: Path) -> None:
+def test_memory_freed_during_a_fit_counts(tmp_path: Path) -> None:
     np.save(tmp_path / "X.npy", np.zeros((10, 1), dtype=np.float32))
     np.save(tmp_path / "y.npy", np.zeros(10))
     megabytes = 64
-    library = _Made("made", lambda: np.ones(megabytes * 2**17))  # freed as soon as made
+    library = _Made("made", lambda: np.ones(megabytes * 2**17))  # freed at once
     peak = memory.peak_above_input(library, tmp_path, "regression", Settings())
     assert 0.9 * megabytes * 2**20 < peak < 2 * megabytes * 2**20
 
@@ -191,7 +191,7 @@ def _run_with(fit_seconds: dict[str, tuple[float, float]]) -> Run:
     return run
 
 
-def test_table_and_goals_say_what_was_measured() -> None:
+def test_table_and_goals_of_a_run() -> None:
     run = _run_with({"adult": (0.5, 1.0), "letter": (1.02, 1.0)})
     text = as_markdown(run)
     assert "| adult | **0.50** (0.5 s) | 1 (1 s) |" in text
@@ -210,7 +210,7 @@ def test_geometric_mean_of_ratios() -> None:
     assert geometric_mean([4.0, 0.25]) == pytest.approx(1.0)
 
 
-def test_runs_survive_saving(tmp_path: Path) -> None:
+def test_runs_can_be_saved_and_loaded(tmp_path: Path) -> None:
     run = _run_with({"adult": (0.5, 1.0)})
     run.save(tmp_path)
     assert load_runs(tmp_path) == {"fit-threads-2": run}
@@ -233,7 +233,7 @@ def test_pages_have_a_section_for_every_run() -> None:
     assert set(load_runs(command_line.RESULTS)) == names
 
 
-def test_pages_in_the_documentation_open_with_an_answer() -> None:
+def test_pages_in_the_documentation_begin_with_an_answer() -> None:
     runs = load_runs(command_line.RESULTS)
     folder = command_line.INDEX.with_suffix("")
     assert {path.name for path in folder.iterdir()} == {f"{page.name}.md" for page in PAGES}
@@ -244,7 +244,7 @@ def test_pages_in_the_documentation_open_with_an_answer() -> None:
         assert text.startswith(f"# {page.title}\n\n{answer}\n\n")
 
 
-def test_the_whole_tool(
+def test_command_line(
     data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output, index = tmp_path / "out", tmp_path / "performance.md"
@@ -273,7 +273,7 @@ def test_the_whole_tool(
 
 @pytest.mark.parametrize("library", LIBRARIES.values(), ids=list(LIBRARIES))
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_every_installed_library_takes_the_settings(library: Library, task: Task) -> None:
+def test_every_installed_library_accepts_the_settings(library: Library, task: Task) -> None:
     if not library.available():
         pytest.skip(f"{library.name} is not installed")
     rng = np.random.default_rng(0)

@@ -28,6 +28,6 @@ def test_a_list_of_numbers_is_never_broken_up() -> None:
     assert to_json([numbers, numbers]).count("\n") == 3
 
 
-def test_what_json_cannot_hold_is_an_error() -> None:
+def test_values_that_are_not_json_are_errors() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         to_json({"loss": float("nan")})

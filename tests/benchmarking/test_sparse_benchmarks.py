@@ -1,4 +1,4 @@
-"""The measurements of sparse tables run from end to end; how fast anything is, is not tested."""
+"""The measurements of sparse tables run from end to end. Speed is not tested here."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ N_COLUMNS = 40
 
 
 def _write_sparse(path: Path, n_rows: int, *, split: bool) -> None:
-    """Counts of words, the first of which tells the two classes apart."""
+    """Counts of words, the first of which separates the two classes."""
     rng = np.random.default_rng(0)
     dense = rng.poisson(0.2, size=(n_rows, N_COLUMNS))
     X = sp.csr_matrix(dense.astype(np.uint8))
@@ -65,7 +65,7 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No fits in processes of their own, which take seconds to start."""
+    """Fit in this process, because other processes take seconds to start."""
     monkeypatch.setattr(memory, "available", lambda: False)
 
 
@@ -80,7 +80,7 @@ class TestData:
         np.testing.assert_array_equal(X[::3].toarray(), data.X_test.toarray())
         np.testing.assert_array_equal(y[::3], data.y_test)
 
-    def test_without_a_split_the_first_rows_are_trained_on(self, data_folder: Path) -> None:
+    def test_without_a_split_the_first_rows_are_the_training_rows(self, data_folder: Path) -> None:
         data = datasets.load_sparse("spam_stream")
         X, y = datasets.load_sparse_in_order("spam_stream")
         n = len(data.y_train)
@@ -95,7 +95,7 @@ class TestData:
         places = [all_rows.index(tuple(row)) for row in few.X_train.toarray()]
         assert places == sorted(places)
 
-    def test_what_is_missing_is_named(self, data_folder: Path) -> None:
+    def test_missing_files_are_named(self, data_folder: Path) -> None:
         (data_folder / "rcv1_sample.npz").unlink()
         with pytest.raises(DataNotFoundError, match=r"no rcv1_sample\.npz in .* array 'target'"):
             datasets.load_sparse("rcv1_sample")
@@ -105,7 +105,7 @@ class TestData:
             datasets.load_coded("letter")
 
     @pytest.mark.parametrize("name", datasets.CODED)
-    def test_both_forms_hold_the_same(self, data_folder: Path, name: str) -> None:
+    def test_both_formats_have_the_same_content(self, data_folder: Path, name: str) -> None:
         data = datasets.load_coded(name)
         coded = data.one_hot.toarray()
         assert list(data.frame.columns) == ["age", "job"]
@@ -163,7 +163,7 @@ def test_one_part_of_one_data_set(data_folder: Path, tmp_path: Path) -> None:
     call = ["sparse", "--quick", "--only", "fractions,one-hot", "--data", "reuters21578"]
     call += ["--libraries", "graftboost", "--draws", "2,1", "--output", str(tmp_path)]
     assert main(call) == 0
-    (run,) = load_runs(tmp_path).values()  # one-hot is of other data sets
+    (run,) = load_runs(tmp_path).values()  # one-hot uses other data sets
     assert run.kind == "sparse-fractions"
     for way in fractions.WAYS:
         record = run.find("reuters21578", OURS, way=way, share=0.001, default=True)
@@ -171,7 +171,7 @@ def test_one_part_of_one_data_set(data_folder: Path, tmp_path: Path) -> None:
         assert len(record.samples["update_seconds"]) == len(record.samples["refits"]) == 2
 
 
-def test_fits_stand_beside_the_yardstick(data_folder: Path, without_processes: None) -> None:
+def test_fits_are_compared_with_the_yardstick(data_folder: Path, without_processes: None) -> None:
     ours, theirs = fit.measure("reuters21578", make_plan(Prior()))
     assert (ours.case["rows"], ours.case["columns"]) == (200, N_COLUMNS)
     assert len(ours.samples["fit_seconds"]) == len(theirs.samples["fit_seconds"]) == 2
@@ -206,7 +206,7 @@ def test_memory_of_a_sparse_fit_and_an_update(data_folder: Path) -> None:
     assert late.failure == "not done in 0 s"
 
 
-def test_one_model_goes_through_all_rows(data_folder: Path) -> None:
+def test_one_model_is_updated_with_all_rows(data_folder: Path) -> None:
     ours, theirs = one_row.measure("reuters21578", make_plan(Prior()))
     assert len(ours.samples["remove_seconds"]) == len(ours.samples["add_seconds"]) == 5
     ours.samples.update(remove_seconds=[0.001], add_seconds=[0.004])
@@ -217,7 +217,7 @@ def test_one_model_goes_through_all_rows(data_folder: Path) -> None:
     assert "**200x** (1 ms) | **50x** (4 ms)" in as_markdown(run)
 
 
-def test_of_removing_and_adding_the_slower_counts(data_folder: Path) -> None:
+def test_the_slower_of_removing_and_adding_counts(data_folder: Path) -> None:
     *ours, theirs = fractions.measure("reuters21578", make_plan(Prior()))
     theirs.samples["fit_seconds"] = [1.0]
     for record in ours:
@@ -237,13 +237,13 @@ def _learner(library: str, errors: list[float], seconds: list[float], **case: An
     return Record(stream.DATA, library, samples, case=case)
 
 
-def test_error_up_to_each_step_is_held_against_the_retrains() -> None:
+def test_error_up_to_each_step_is_compared_with_the_retrains() -> None:
     ours = _learner(OURS, [0.0, 0.10, 0.02], [1.0, 1.0, 1.0], tolerance=1.2)
     theirs = _learner(YARDSTICK, [0.02, 0.04, 0.05], [4.0, 4.0, 40.0])
     run = make_run(stream.PART, ours, theirs)
     error, faster, *tolerant = stream.goals(run)
     assert error.measured == pytest.approx(0.05 - 0.03)  # after two steps
-    assert faster.measured == 4.0  # a slow moment of theirs does not count in our favour
+    assert faster.measured == 4.0  # a single slow retrain does not count in our favour
     assert [goal.verdict() for goal in tolerant] == ["not measured"] * 2
     text = as_markdown(run)
     assert "+2.00 points (step 2) | +6.00 points (step 2)" in text
@@ -252,7 +252,7 @@ def test_error_up_to_each_step_is_held_against_the_retrains() -> None:
     assert {goal.verdict() for goal in stream.goals(quick)} == {"not measured"}
 
 
-def test_retrains_that_are_all_slow_at_the_end_count_as_they_are() -> None:
+def test_retrains_that_stay_slow_count_in_full() -> None:
     ours = _learner(OURS, [0.0] * 4, [1.0] * 4, tolerance=1.2)
     theirs = _learner(YARDSTICK, [0.0] * 4, [1.0, 3.0, 3.0, 3.0])
     assert stream.faster(ours, theirs) == 2.5
@@ -271,7 +271,7 @@ def test_window_slides_over_the_stream(data_folder: Path) -> None:
     )
 
 
-def test_one_hot_columns_stand_beside_categories(data_folder: Path) -> None:
+def test_one_hot_columns_are_compared_with_categories(data_folder: Path) -> None:
     categories, coded = one_hot.measure("adult", make_plan())
     assert (categories.case["columns"], coded.case["columns"]) == (2, 4)
     assert categories.case["rows"] == coded.case["rows"] == 300
@@ -284,7 +284,7 @@ def test_one_hot_columns_stand_beside_categories(data_folder: Path) -> None:
     assert "| adult | 300 | 2 | 4 | 0.1 s | **1.40** (0.14 s) |" in as_markdown(run)
 
 
-def test_what_fails_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_failures_are_reported_and_the_rest_is_measured(tmp_path: Path) -> None:
     for part in PARTS.values():
         run = make_run(part, Record(part.data[0], OURS, failure="ValueError: no such thing"))
         assert f"{part.data[0]} failed: ValueError: no such thing." in as_markdown(run)

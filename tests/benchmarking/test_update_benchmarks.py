@@ -1,4 +1,4 @@
-"""The measurements of updates run from end to end; how fast anything is, is not tested here."""
+"""The measurements of updates run from end to end. Speed is not tested here."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_one_part_of_one_data_set_and_its_options(data_folder: Path, tmp_path: P
     call = ["updates", "--quick", "--only", "fractions,stream", "--data", "adult"]
     call += ["--tolerance", "0.5,1.2", "--draws", "3,1", "--libraries", "graftboost"]
     assert main([*call, "--output", str(tmp_path)]) == 0
-    (run,) = load_runs(tmp_path).values()  # the stream is of another data set
+    (run,) = load_runs(tmp_path).values()  # the stream uses another data set
     assert run.command.endswith(
         "updates --data adult --libraries graftboost --only fractions,stream "
         "--tolerance 0.5,1.2 --draws 3,1 --quick"
@@ -72,7 +72,7 @@ def test_one_part_of_one_data_set_and_its_options(data_folder: Path, tmp_path: P
     assert record is not None
     assert len(record.samples["loss_refitted"]) == 3
     assert all(0 <= share <= 1 for share in record.samples["rows_regrown"])
-    # The goals are about the tolerance that one gets without asking.
+    # The goals are for the default tolerance.
     by_default = run.find("adult", OURS, way="remove", share=0.001, tolerance=1.2)
     measured = {goal.what: goal.measured for goal in goals({run.name: run})}
     assert measured["forgetting of 0.1%, at worst"] == pooled(by_default).value
@@ -129,11 +129,11 @@ def test_forgetting_is_pooled_over_the_draws() -> None:
     assert (pooled(equal).low, pooled(equal).high) == pytest.approx((0.5, 0.5))
 
 
-def test_doing_nothing_forgets_nothing() -> None:
+def test_untouched_model_forgets_nothing() -> None:
     assert pooled(_losses([1.0, 2.0], [1.0, 2.0], [1.5, 2.5])).value == 0
 
 
-def test_copies_have_their_first_update_behind_them(data_folder: Path) -> None:
+def test_copies_have_been_updated_once(data_folder: Path) -> None:
     data = datasets.load("adult")
     model = new_model(make_plan()).fit(data.X_train, data.y_train)
     copied = copy_of(model, 7, tolerance=0.25)
@@ -142,7 +142,7 @@ def test_copies_have_their_first_update_behind_them(data_folder: Path) -> None:
     assert 7 not in copied.row_ids_
 
 
-def test_sizes_speak_for_a_goal_only_when_all_are_there() -> None:
+def test_goal_requires_all_sizes() -> None:
     records = [
         Record(
             "adult",
@@ -167,7 +167,7 @@ def test_sizes_speak_for_a_goal_only_when_all_are_there() -> None:
     )
 
 
-def test_rows_of_a_quick_run_are_not_held_against_the_goal(data_folder: Path) -> None:
+def test_rows_of_a_quick_run_do_not_count_for_the_goal(data_folder: Path) -> None:
     run = make_run(rows.PART, *rows.measure("flights_3m", make_plan()))
     assert "Ratio of many rows to few" in rows.tables(run)
     assert [goal.measured for goal in rows.goals(run)] == [None]
@@ -204,7 +204,7 @@ def test_window_slides_over_the_stream(data_folder: Path, monkeypatch: pytest.Mo
     assert above_river.verdict() == "not measured"
 
 
-def test_a_slow_moment_of_the_yardstick_does_not_speak_for_us() -> None:
+def test_a_slow_step_of_the_yardstick_does_not_count_in_our_favour() -> None:
     ours = Record("electricity", OURS, {"learn_seconds": [9.0, 1.0, 1.0, 2.0], "error": [0.2]})
     ours.case["tolerance"] = stream.TOLERANT
     theirs = Record("electricity", YARDSTICK, {"learn_seconds": [9.0, 4.0, 4.0, 99.0]})
@@ -212,7 +212,7 @@ def test_a_slow_moment_of_the_yardstick_does_not_speak_for_us() -> None:
     assert faster.measured == 3.0  # three steps of 4 seconds, over 4 seconds
 
 
-def test_river_follows_the_stream_too(data_folder: Path) -> None:
+def test_river_is_measured_on_the_stream(data_folder: Path) -> None:
     pytest.importorskip("river")
     ours, *_, river = stream.measure("electricity", make_plan(stream.RIVER))
     assert (ours.library, river.library) == (OURS, "river")
@@ -220,7 +220,7 @@ def test_river_follows_the_stream_too(data_folder: Path) -> None:
     assert "| river |" in stream.tables(make_run(stream.PART, ours, river))
 
 
-def test_a_library_that_is_not_there_is_skipped_by_name(
+def test_missing_library_is_skipped_and_named(
     data_folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -237,7 +237,7 @@ def test_a_library_that_is_not_there_is_skipped_by_name(
     assert list(run.versions) == ["graftboost"]
 
 
-def test_what_fails_is_told_and_the_rest_goes_on(data_folder: Path) -> None:
+def test_failures_are_reported_and_the_rest_is_measured(data_folder: Path) -> None:
     def fail(name: str, plan: Plan) -> list[Record]:
         raise ValueError("no such thing")
 
@@ -249,13 +249,13 @@ def test_what_fails_is_told_and_the_rest_goes_on(data_folder: Path) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS.values(), ids=list(PARTS))
-def test_a_part_that_was_not_measured_has_its_goals_all_the_same(part: Part) -> None:
+def test_goals_of_parts_that_were_not_measured_are_listed(part: Part) -> None:
     wanted = part.goals(None)
     assert wanted
     assert {goal.verdict() for goal in wanted} == {"not measured"}
 
 
-def test_runs_saved_before_there_were_cases_still_load(tmp_path: Path) -> None:
+def test_runs_saved_without_cases_can_be_loaded(tmp_path: Path) -> None:
     run = make_run(PARTS["drift"], Record("adult", OURS))
     path = run.save(tmp_path)
     stored = json.loads(path.read_text())

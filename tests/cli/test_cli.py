@@ -65,7 +65,7 @@ def store(tmp_path: Path, data: Path) -> Path:
     return path
 
 
-def test_fit_says_what_it_made(store: Path) -> None:
+def test_fit_prints_a_summary(store: Path) -> None:
     found = run_json("info", store)
     assert found["rows"] == N
     assert found["classes"] == ["no", "yes"]
@@ -126,13 +126,13 @@ def test_removing_by_ids_by_file_and_by_condition(store: Path, tmp_path: Path) -
 
 def test_history_receipt_verify_refit_compact(store: Path) -> None:
     run("remove", store, "--where", "customer == 17", "--request", "DSR-1")
-    told = run("receipt", store, "DSR-1")
-    assert "3 rows: 51-53" in told
-    assert "no; some splits these rows influenced may remain" in told
-    assert "computed with these rows and unchanged" in told
+    printed = run("receipt", store, "DSR-1")
+    assert "3 rows: 51-53" in printed
+    assert "no; some splits these rows influenced may remain" in printed
+    assert "computed with these rows and unchanged" in printed
     run("refit", store)
-    told = run("receipt", store, "--row", 52)
-    assert "yes; the trees are those of a model trained without these rows" in told
+    printed = run("receipt", store, "--row", 52)
+    assert "yes; the trees are those of a model trained without these rows" in printed
     assert run_json("receipt", store, 1)["refitted_since"] is True
     lines = run("history", store).splitlines()
     assert len(lines) == 4
@@ -144,8 +144,8 @@ def test_history_receipt_verify_refit_compact(store: Path) -> None:
 
 
 def test_audit(store: Path, tmp_path: Path) -> None:
-    told = run("audit", store, "--where", "customer < 10", "--plot", tmp_path / "audit.png")
-    assert "Removing 30 of 300 rows" in told
+    printed = run("audit", store, "--where", "customer < 10", "--plot", tmp_path / "audit.png")
+    assert "Removing 30 of 300 rows" in printed
     assert "Predicted robustness" in run("audit", store, 1, "--details")
     assert (tmp_path / "audit.png").stat().st_size > 1000
     assert run_json("info", store)["rows"] == N
@@ -167,7 +167,7 @@ def test_regression_and_saved_models(tmp_path: Path, data: Path) -> None:
     assert "the model is a regressor" in run("predict", store, data, "-p", code=1)
 
 
-def test_what_a_target_is(tmp_path: Path) -> None:
+def test_task_of_a_target(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=N), "few": np.arange(N) % 3, "many": np.arange(N)})
@@ -200,7 +200,7 @@ def test_text_that_looks_like_numbers(tmp_path: Path) -> None:
 # --- errors ---------------------------------------------------------------------------------------
 
 
-def test_errors_are_told(store: Path, data: Path, tmp_path: Path) -> None:
+def test_errors_are_reported(store: Path, data: Path, tmp_path: Path) -> None:
     assert "no row with id 9999" in run("remove", store, 9999, code=1)
     assert "None of IDS, --ids-file and --where was given" in run("remove", store, code=1)
     assert "2 of IDS, --ids-file and --where were given" in run(
@@ -231,7 +231,7 @@ def test_errors_are_told(store: Path, data: Path, tmp_path: Path) -> None:
     assert run_json("info", store)["changes"] == 0
 
 
-def test_locked_and_damaged_have_codes_of_their_own(store: Path) -> None:
+def test_exit_codes_of_locked_and_damaged_stores(store: Path) -> None:
     with Store.open(store):
         assert "is locked by process" in run("remove", store, 1, code=3)
         run("info", store)
@@ -240,7 +240,7 @@ def test_locked_and_damaged_have_codes_of_their_own(store: Path) -> None:
     assert "damaged" in run("verify", store, code=4)
 
 
-def test_a_store_that_the_command_line_did_not_make(tmp_path: Path, data: Path) -> None:
+def test_store_created_in_python(tmp_path: Path, data: Path) -> None:
     from graftboost import GraftBoostClassifier
 
     X = _frame()[["income", "visits"]]
@@ -266,7 +266,7 @@ def _modules_after(*arguments: Any) -> set[str]:
     return {name.split(".")[0] for name in done.stderr.split()}
 
 
-def test_what_a_command_does_not_need_it_does_not_import(store: Path) -> None:
+def test_commands_import_only_what_they_need(store: Path) -> None:
     assert not {"numpy", "sklearn", "pyarrow"} & _modules_after("--help")
     assert not {"sklearn", "scipy", "pyarrow", "pandas"} & _modules_after("remove", store, 3)
     assert not {"sklearn", "scipy", "pyarrow", "pandas"} & _modules_after("verify", store)

@@ -1,4 +1,4 @@
-"""What the pages say of the command line is what it does."""
+"""The pages about the command line match its behaviour."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
 
-# What differs from one run to the next.
+# Text that differs between runs.
 CHANGING = [
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(\+00:00)?"), "<time>"),
     (re.compile(r"\b[0-9a-f]{12,64}\b"), "<digest>"),
@@ -33,7 +33,7 @@ def _module(path: Path) -> ModuleType:
     return module
 
 
-def test_the_page_of_commands_is_made_from_them() -> None:
+def test_the_page_of_commands_is_up_to_date() -> None:
     made = _module(ROOT / "docs" / "make_cli.py").page()
     assert (ROOT / "docs" / "cli.md").read_text() == made, "run: python docs/make_cli.py"
 
@@ -60,8 +60,8 @@ def _settled(text: str) -> str:
     return text.strip()
 
 
-def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
-    """Its commands print what it shows, but for times and digests."""
+def test_output_in_the_tutorial(tmp_path: Path) -> None:
+    """Its commands print what it shows, except for times and digests."""
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     steps = _steps((ROOT / "docs" / "tutorial.md").read_text())

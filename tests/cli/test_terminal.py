@@ -1,4 +1,4 @@
-"""What came from outside is shown by the command line, never obeyed by the terminal."""
+"""Control characters in data are printed as escapes, so that the terminal does not run them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_results(store: Path, arguments: tuple[object, ...]) -> None:
     _check(run(command, store, *rest))
 
 
-def test_the_content_is_there_all_the_same(store: Path) -> None:
+def test_control_characters_are_escaped_not_dropped(store: Path) -> None:
     assert run_json("receipt", store, 1)["request"] == HOSTILE
     assert r"erase\x1b[2J\x1b]0;owned\x07\x9b31m\x7f\u202e\u2066" in run("history", store)
     assert r"\u2028\u2029\x85\r\nReceipt 9" in run("receipt", store, 1)

@@ -1,4 +1,4 @@
-"""Tests of the engine itself, through its bindings alone."""
+"""Tests of the engine itself, through its bindings."""
 
 import pytest
 

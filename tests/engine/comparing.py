@@ -1,4 +1,4 @@
-"""The engine beside the plain Python reference: both learn the same rows, and are compared."""
+"""The engine and the plain Python reference, fitted to the same rows and compared."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def fit_reference(
 def update_reference(
     model: reference.Model, added: Data, removed: np.ndarray, rule: reference.ToleranceRule
 ) -> int:
-    """Add and remove rows; returns how many nodes were retrained."""
+    """Add and remove rows; returns how many nodes were regrown."""
     weights = [None] * len(added.ids) if added.weight is None else added.weight.tolist()
     rows = zip(added.ids.tolist(), added.X.tolist(), added.y.tolist(), weights, strict=True)
     return reference.update(model, {i: (x, y, w) for i, x, y, w in rows}, removed.tolist(), rule)
@@ -77,7 +77,7 @@ def assert_same_trees(engine_model: EngineModel, model: reference.Model) -> None
 
 
 def assert_same_splits(engine_model: EngineModel, model: reference.Model) -> None:
-    """Compare where each split stands among its candidates, which are counted one by one."""
+    """Compare the rank of each split with the gains of all candidates, computed one by one."""
     codes = {row_id: row.codes for row_id, row in model.rows.items()}
     for t, tree in enumerate(model.trees):
         found, recorded = engine_model.splits(t), model.recorded(t)

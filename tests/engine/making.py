@@ -61,7 +61,7 @@ def make_data(
     categories: bool = False,
     dtype: Any = np.float32,
 ) -> Data:
-    """Four columns (real, of few values, mostly zero, rounded) and a target that they explain."""
+    """Four columns (real, of few values, mostly zero, rounded) and a target depending on them."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, 4))
     X[:, 1] = rng.integers(0, 5, n_rows)
@@ -95,7 +95,7 @@ def fit_bins(data: Data, n_threads: int = 1, **changes: Any) -> BinMap:
 
 
 def fit_engine_model(data: Data, bins: BinMap | None = None, **changes: Any) -> EngineModel:
-    """A small engine_model."""
+    """A small model."""
     settings = {
         "n_estimators": 4,
         "learning_rate": 0.3,
@@ -121,7 +121,7 @@ def fit_engine_model(data: Data, bins: BinMap | None = None, **changes: Any) -> 
 
 
 def trees(engine_model: EngineModel) -> list[dict[str, list[Any]]]:
-    """All nodes of all trees, as plain lists that compare bit for bit."""
+    """All nodes of all trees, as plain lists that can be compared bit for bit."""
     return [
         {name: values.tolist() for name, values in engine_model.tree(t).items()}
         for t in range(engine_model.n_trees)
@@ -145,5 +145,5 @@ def update_engine_model(
 
 
 def counted(counts: UpdateCounts) -> tuple[int, ...]:
-    """All that an update counts, as a value that compares."""
+    """All counts of an update, as a tuple that can be compared."""
     return tuple(getattr(counts, name) for name in COUNTS)

@@ -1,4 +1,4 @@
-"""Files that are almost right: what a mutation of a good one may be, and what is done with it."""
+"""Mutations of valid files, and how they are used."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ODD_NUMBERS = [
     *(0, 1, -1, 2, 3, 7, 127, 255, 256, 2**15, 2**16, 2**31 - 1, -(2**31), 2**32, 2**53, 2**62),
     *(2**63 - 1, -(2**63), 1e308, -1e308, 1e-308, 0.5, None, True, "", [], {}),
 ]
-# How a file that is not sound may be turned down.
+# Errors with which an invalid file may be refused.
 REFUSALS = (ValueError, RuntimeError, TypeError, OverflowError, IndexError)
 
 
 def n_mutations(usually: int) -> int:
-    """Return how many to look at: as many as the environment says, if it does."""
+    """Return how many mutations to try; the environment can set another number."""
     return int(os.environ.get("GRAFTBOOST_MUTATIONS", usually))
 
 
@@ -44,7 +44,7 @@ class Mutator:
         kind = rng.integers(0, 8)
         if kind == 0:
             return bytes(data[: rng.integers(0, len(data))])
-        if kind == 1:  # anywhere, checksums as they were
+        if kind == 1:  # anywhere, with unchanged checksums
             for _ in range(rng.integers(1, 4)):
                 data[rng.integers(0, len(data))] = rng.integers(0, 256)
             return bytes(data)
@@ -103,7 +103,7 @@ class Mutator:
                 )
 
     def _sealed(self, header: dict[str, Any], data: bytearray) -> bytes:
-        """Set the checksums right, so that whoever reads gets past them."""
+        """Make the checksums valid, so that the content is read."""
         for entry in header["arrays"].values():
             if (
                 all(isinstance(number, int) for number in entry[1:3])
@@ -122,7 +122,7 @@ class Mutator:
 
 
 def change(engine_model: EngineModel, added: Data, seed: int, tolerance: float = 1.0) -> None:
-    """Do all that there is to do to a engine_model, be it sound or not."""
+    """Change a model, which may be invalid, in every way."""
     added = replace(added, ids=10**6 + np.arange(len(added.ids)))
     removed = np.random.default_rng(seed).choice(engine_model.row_ids, 4, replace=False)
     update_engine_model(engine_model, added, removed, tolerance=tolerance)

@@ -1,4 +1,4 @@
-"""Rows of which most cells are zero, as arrays and as sparse tables, and how they are learnt."""
+"""Rows of mostly zeros, as arrays and as sparse tables, and parameters for training on them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RULES = st.one_of(
 def make_cells(
     rng: np.random.Generator, n_rows: int, n_columns: int, missing: bool, busy: float = 0.3
 ) -> np.ndarray:
-    """Columns that some rows have: none, a few, many or all; some of them only from halfway on."""
+    """Columns other than zero in no, few, many or all rows; some of them change halfway."""
     X = np.zeros((n_rows, n_columns))
     half = n_rows // 2
     few = [0.0, 1 / n_rows, 3 / n_rows, 0.05, 0.1]
@@ -56,7 +56,7 @@ def make_cells(
 
 
 def make_target(rng: np.random.Generator, X: np.ndarray, loss: str) -> np.ndarray:
-    """A target that several columns explain, be they rare or not."""
+    """A target that depends on several columns, rare or not."""
     chosen = rng.choice(X.shape[1], min(5, X.shape[1]), replace=False)
     signal = np.nan_to_num(X[:, chosen]) @ rng.choice([-2.0, 1.0, 3.0], len(chosen))
     signal = signal + rng.normal(scale=0.4, size=len(X))

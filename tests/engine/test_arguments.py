@@ -1,4 +1,4 @@
-"""What the engine is given is checked before it is used, for a journal may be made up."""
+"""The engine checks its arguments before it uses them, because a journal may be forged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_tables_with_other_columns(columns: int) -> None:
 
 @pytest.mark.parametrize("code", [1e9, -1e9, 1e300, np.nan, np.inf, 7.0, -3.0, 0.5])
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
-def test_classes_that_are_none(loss: str, code: float) -> None:
+def test_invalid_classes(loss: str, code: float) -> None:
     held, added = some(loss)
     engine_model = fit_engine_model(held)
     before = trees(engine_model)
@@ -50,7 +50,7 @@ def test_classes_that_are_none(loss: str, code: float) -> None:
 
 
 @pytest.mark.parametrize("relabel", [[], [0], [0, 1, 2], [0, 3], [0, -1], [1, 1], [0, 2**40]])
-def test_numbers_of_classes_that_are_none(relabel: list[int]) -> None:
+def test_invalid_numbers_of_classes(relabel: list[int]) -> None:
     held, added = some("logistic")
     engine_model = fit_engine_model(held)
     before = trees(engine_model)
@@ -66,7 +66,7 @@ def test_numbers_of_classes_that_are_none(relabel: list[int]) -> None:
 @pytest.mark.parametrize("n_rows", [0, 3, 19, 21])
 def test_arrays_of_another_length(loss: str, what: str, n_rows: int) -> None:
     if what in ("weight", "ids") and n_rows == 0:
-        return  # as good as none
+        return  # counts as not given
     held, added = some(loss)
     engine_model = fit_engine_model(held)
     before = trees(engine_model)
@@ -90,7 +90,7 @@ def test_arrays_of_another_length(loss: str, what: str, n_rows: int) -> None:
 
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
-def test_weights_that_are_none(weight: float) -> None:
+def test_invalid_weights(weight: float) -> None:
     held, added = some("squared")
     engine_model = fit_engine_model(held)
     weights = np.ones(20)

@@ -1,4 +1,4 @@
-"""Where columns are cut."""
+"""The bin edges of columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_few_values_keep_every_boundary() -> None:
 @pytest.mark.parametrize("width", [False, True])
 @pytest.mark.parametrize("max_bins", [2, 10, 255, 1024, 65_535])
 @pytest.mark.parametrize("split_sample", [0.1, 1.0])
-def test_never_more_than_asked_for(width: bool, max_bins: int, split_sample: float) -> None:
+def test_at_most_max_bins(width: bool, max_bins: int, split_sample: float) -> None:
     column = np.random.default_rng(0).normal(size=80_000)
     bins = bins_of(column, width=width, max_bins=max_bins, split_sample=split_sample)
     limit = min(max_bins - 1, int(np.ceil(split_sample * max_bins)))
@@ -36,14 +36,14 @@ def test_never_more_than_asked_for(width: bool, max_bins: int, split_sample: flo
     assert codes.max() == len(bins.edges(0)) + 1
 
 
-def test_all_65535_bins_are_told_apart() -> None:
+def test_65535_distinct_bins() -> None:
     column = np.arange(70_000, dtype=np.float64)
     bins = bins_of(column, max_bins=65_535, split_sample=1.0)
     assert bins.n_codes(0) == 65_536
     assert len(np.unique(bins.encode(column[:, None]))) == 65_535
 
 
-def test_quantile_bins_hold_about_as_many_rows() -> None:
+def test_quantile_bins_have_about_equal_numbers_of_rows() -> None:
     column = np.random.default_rng(1).exponential(size=50_000)
     counts = np.bincount(
         bins_of(column, max_bins=100, split_sample=1.0).encode(column[:, None])[:, 0]
@@ -52,20 +52,20 @@ def test_quantile_bins_hold_about_as_many_rows() -> None:
     assert counts[1:].max() <= 550
 
 
-def test_width_bins_are_about_as_wide() -> None:
+def test_width_bins_have_about_equal_widths() -> None:
     column = np.random.default_rng(1).exponential(size=50_000)
     edges = bins_of(column, width=True, max_bins=100, split_sample=1.0).edges(0)
     assert np.diff(edges[:20]).max() < 2 * np.diff(edges[:20]).min()
 
 
 @pytest.mark.parametrize("column", [np.full(50, 4.0), np.full(50, np.nan), np.empty(0)])
-def test_nothing_to_cut(column: np.ndarray) -> None:
+def test_columns_without_edges(column: np.ndarray) -> None:
     bins = bins_of(column)
     assert len(bins.edges(0)) == 0
     assert bins.encode(np.array([[4.0], [np.nan], [1e9]]))[:, 0].tolist() == [1, 0, 1]
 
 
-def test_given_edges_are_taken_as_they_are() -> None:
+def test_given_edges_are_used_unchanged() -> None:
     bins = bins_of(np.random.default_rng(0).normal(size=1_000), edges=[-1.0, 0.0, 7.5])
     assert bins.edges(0).tolist() == [-1.0, 0.0, 7.5]
     assert bins.encode(np.array([[-1.0], [-0.5], [7.5], [8.0]]))[:, 0].tolist() == [1, 2, 3, 4]
@@ -101,5 +101,5 @@ def test_an_edge_lies_strictly_between(a: float, b: float) -> None:
     ("low", "high", "edge"),
     [(1.0, 2.0, 1.5), (0.1, 0.9, 0.5), (99.0, 101.0, 100.0), (-1.0, 3.0, 1.0)],
 )
-def test_edges_are_short(low: float, high: float, edge: float) -> None:
+def test_edges_have_few_digits(low: float, high: float, edge: float) -> None:
     assert edge_between(low, high) == edge

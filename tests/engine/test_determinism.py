@@ -1,4 +1,4 @@
-"""Same rows with the same ids, in any order, on any number of threads: the same model."""
+"""The same rows with the same ids give the same model, in any order and with any threads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_order_of_rows(loss: str, weighted: bool, subsample: float) -> None:
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_number_of_threads(loss: str, weighted: bool) -> None:
-    # Enough rows for the work inside a tree to be shared out.
+    # Enough rows for threads to share the work within a tree.
     data = make_data(5, loss, n_rows=60_000, weighted=weighted, missing=True, categories=True)
     alone = model_of(data, 1, n_estimators=2)
     assert model_of(data, 2, n_estimators=2) == alone
@@ -34,7 +34,7 @@ def test_number_of_threads(loss: str, weighted: bool) -> None:
 
 def test_sampled_bins_do_not_depend_on_order_or_threads() -> None:
     rng = np.random.default_rng(0)
-    n_rows = 300_000  # more than are looked at whole
+    n_rows = 300_000  # more than are used without sampling
     X = rng.normal(size=(n_rows, 3)).round(3).astype(np.float32)
     data = Data(X, np.zeros(n_rows), None, np.arange(n_rows), (0, 0, 0), "squared")
     shuffled = data.take(rng.permutation(n_rows))

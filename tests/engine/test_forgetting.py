@@ -1,6 +1,6 @@
-"""What is left of a removed row in the bytes of a model: nothing.
+"""The bytes of a model contain nothing of removed rows.
 
-What is left in memory is looked for in `tests/erasure`.
+The tests in `tests/erasure` search the memory of the process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def test_bytes_of_a_model_show_no_removed_row(
     rng = np.random.default_rng(0)
     data = Data(
         rng.normal(size=(120, 12)), data.y, data.weight, data.ids, (0,) * 12, loss
-    )  # twelve bytes a row are as good as a name
+    )  # twelve bytes identify a row
     data.ids[ROW] = 0x0123_4567_89AB_CDEF
     data.weight[ROW] = 1.2345678901
     if loss == "squared":
@@ -62,7 +62,7 @@ def test_bytes_of_a_model_show_no_removed_row(
     assert [name for name, trace in traces.items() if trace in after] == []
 
 
-def test_bytes_of_a_model_show_no_row_that_came_and_went() -> None:
+def test_bytes_of_a_model_show_no_row_that_was_added_and_removed() -> None:
     data = make_data(0, "squared", weighted=True)
     engine_model = fit_engine_model(data.take(np.arange(100)))
     added = data.take(np.arange(100, 120))

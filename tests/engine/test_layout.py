@@ -1,4 +1,4 @@
-"""How codes are stored must not show in a model: bundles, sparse cells, two-byte codes."""
+"""Models do not depend on how codes are stored: bundles, sparse cells, two-byte codes."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_exclusive_columns() -> None:
     assert_same_as_reference(one_hot_data())
 
 
-def test_columns_that_are_hardly_ever_set_together() -> None:
-    # So rarely that the rows looked at to form the bundles need not show it.
+def test_columns_that_are_rarely_set_together() -> None:
+    # So rarely that the sample from which bundles are formed may not show it.
     data = one_hot_data(40_000)
     data.X[data.ids % 1_999 == 0, 5:9] = 1
     engine_model = fit_engine_model(data, n_threads=2)
@@ -110,8 +110,8 @@ def test_more_exclusive_columns_than_a_byte_has_values(n_columns: int) -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, -1.0, 0.5])
-def test_values_that_no_fitted_row_had(value: float) -> None:
-    """A column has a place in the shared byte for the values seen; others may come all the same."""
+def test_values_not_seen_in_fit(value: float) -> None:
+    """The shared byte has codes only for the values in fit, but added rows may have others."""
     data = one_hot_data(1_200)
     data.X[1_000:, 3:20:4] = value
     bins = fit_bins(data.take(np.arange(1_000)))
@@ -123,7 +123,7 @@ def test_values_that_no_fitted_row_had(value: float) -> None:
     applied = engine_model.apply(data.X[engine_model.row_ids], n_threads=1)
     for t in range(engine_model.n_trees):
         assert (applied[:, t] == engine_model.leaf_ids(t)).all()
-    # Bins are kept, so a fit of the same rows is a refit, whatever came when.
+    # Bins are kept, so a fit of the same rows equals a refit.
     engine_model.refit(n_threads=1)
     again = fit_engine_model(data.take(np.sort(engine_model.row_ids)), bins)
     assert np.array_equal(engine_model.raw_scores(data.X, 1), again.raw_scores(data.X, 1))
@@ -131,7 +131,7 @@ def test_values_that_no_fitted_row_had(value: float) -> None:
 
 @pytest.mark.parametrize("also_hot", [0.0, 0.02, 0.5])
 def test_updates_of_one_hot_columns(also_hot: float) -> None:
-    """Added rows may set columns together that never were before."""
+    """Added rows may set columns together that were never set together before."""
     data = one_hot_data(1_000, also_hot=also_hot)
     data.X[950:, 3:6] = 1
     engine_model = fit_engine_model(data.take(np.arange(900)))

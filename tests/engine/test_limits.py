@@ -31,7 +31,7 @@ def with_weights(data: Data, weight: float) -> Data:
 
 
 def structure(engine_model: Any) -> list[dict[str, list[Any]]]:
-    """The trees without what is in units of weights."""
+    """The trees without values in units of weights."""
     return [
         {name: values for name, values in tree.items() if name in ("left", "feature", "value", "n")}
         for tree in trees(engine_model)
@@ -87,7 +87,7 @@ def shifted(data: Data, by: int) -> Data:
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_weights_that_add_up_to_the_limit(loss: str) -> None:
-    """Rows with the largest weight that can be represented come until the sums could overflow."""
+    """Rows with the largest possible weight are added until the sums could overflow."""
     data = small(loss, np.ones(200))
     engine_model = fit_engine_model(data, n_estimators=2, max_leaf_nodes=4)
     unit = engine_model.summary(True, False)["weight_unit"]
@@ -127,8 +127,8 @@ def test_scores_that_diverge(weighted: bool) -> None:
     engine_model.check_state(2)
 
 
-def test_a_weighted_row_comes_to_a_model_of_unweighted_rows_in_wide_cells() -> None:
-    """All other rows then need a weight as well, so the model is trained again."""
+def test_adding_a_weighted_row_to_a_model_of_unweighted_rows_in_wide_cells() -> None:
+    """All other rows then need a weight as well, so the model is refitted."""
     data = mostly_one_value(PACKED + 1, "squared")
     engine_model = fit_engine_model(
         data, n_estimators=1, max_leaf_nodes=2, n_threads=2, min_samples_leaf=20

@@ -1,6 +1,6 @@
-"""No file, however odd, makes the engine read or write where it should not.
+"""No invalid file makes the engine read or write out of bounds.
 
-``GRAFTBOOST_MUTATIONS=100000 make sanitize ARGS="-k mutations"`` looks at many more.
+``GRAFTBOOST_MUTATIONS=100000 make sanitize ARGS="-k mutations"`` tries many more.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def test_mutations(loss: str, weighted: bool) -> None:
 
 
 def _use(content: bytes, data: Data, seed: int) -> bool:
-    """Do all that there is to do with a model, if it is one."""
+    """Use a file in every way, if it is accepted as a model."""
     try:
         engine_model = model_file.unpack_engine_model(content)
         engine_model.raw_scores(data.X, 1)
@@ -44,7 +44,7 @@ def _use(content: bytes, data: Data, seed: int) -> bool:
 
 
 def test_a_model_without_trees() -> None:
-    """It has rows, so there is a state to look at, however few trees it is of."""
+    """It has rows and therefore a state, which is checked."""
     engine_model = fit_engine_model(make_data(0, n_rows=200))
     parts = {name: np.concatenate(pieces) for name, _, pieces in engine_model.arrays(True, False)}
     for name in parts:

@@ -1,4 +1,4 @@
-"""Threads that change a model, look at it, predict and copy it at the same time.
+"""Threads that change, read and copy a model and predict with it at the same time.
 
 ``make sanitize-threads`` runs this under ThreadSanitizer.
 """

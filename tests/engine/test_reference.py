@@ -127,7 +127,7 @@ def test_updates(
     subsample: float,
     steps: list[tuple[int, int, tuple[str, float], bool]],
 ) -> None:
-    """Any sequence of updates, under both rules, with a refresh here and there."""
+    """Any sequence of updates, under both rules, with occasional refreshes."""
     everything = make_data(**options, n_rows=110)
     if everything.weight is not None:
         everything.weight[0] = everything.weight.max() + 1
@@ -152,12 +152,12 @@ def test_updates(
         )
         how = (rule, tolerance, max(1, int(np.ceil(min(32 * tolerance, 1e9)))))
         counts = update_engine_model(engine_model, into, out, *how)
-        if counts.refitted:  # the reference has no opinion on what is cheaper
+        if counts.refitted:  # the reference does not estimate costs
             now = np.array([places[i] for i in engine_model.row_ids.tolist()])
             model = fit_reference(everything.take(now), find_features(held), training)
         else:
-            retrained = update_reference(model, into, out, reference.ToleranceRule(*how))
-            assert retrained == counts.nodes_regrown
+            n_regrown = update_reference(model, into, out, reference.ToleranceRule(*how))
+            assert n_regrown == counts.nodes_regrown
         if refreshes:
             engine_model.refresh(n_threads=2)
             reference.refresh(model)
@@ -176,10 +176,10 @@ def test_updates(
     categories=st.booleans(),
     subsample=st.sampled_from([1.0, 0.7]),
 )
-def test_split_places(
+def test_split_ranks(
     seed: int, loss: str, weighted: bool, categories: bool, subsample: float
 ) -> None:
-    """After rows have gone and nothing was retrained: every candidate, counted one by one."""
+    """After rows were removed without regrowing nodes: all candidates, computed one by one."""
     data = make_data(seed, loss, weighted=weighted, missing=True, categories=categories)
     engine_model, model = fit_both(data, n_estimators=2, subsample=subsample)
     gone = data.ids[: len(data.ids) // 6]

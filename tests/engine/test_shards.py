@@ -1,6 +1,6 @@
-"""A model over several shards is the model over one, bit for bit, through any updates.
+"""A model over several shards equals that over one shard, bit for bit, after any updates.
 
-``GRAFTBOOST_SHARDS=500 make test ARGS="-k shards"`` tries so many sequences.
+``GRAFTBOOST_SHARDS=500 make test ARGS="-k shards"`` tries 500 sequences.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ N_SEQUENCES = int(os.environ.get("GRAFTBOOST_SHARDS", "36"))
 SHARDS = (1, 2, 3, 7)
 PER_ROW = ("row_ids", "row_target", "row_raw_target", "row_weight", "row_raw_weight")
 PER_TREE_AND_ROW = ("tree_leaf_ids", "tree_recorded")
-# Where the entries of rows lie follows from the order of rows.
+# The positions of the entries of rows depend on the order of rows.
 OF_ENTRIES = ("row_sparse_begin", "row_sparse_count", "row_rare_count", "row_sparse_entries")
 
 
@@ -42,13 +42,13 @@ def _saved(model: EngineModel) -> dict[str, Any]:
     begin, columns, codes, _ = model.held_rows(np.sort(model.row_ids))
     held = {"begin": begin, "columns": columns, "codes": codes}
     if not len(arrays.get("row_columns", ())):
-        arrays.pop("row_columns", None)  # whether there are no columns or no array of them
+        arrays.pop("row_columns", None)  # an empty array is as good as none
     found = {name: a for name, a in (arrays | held).items() if name not in OF_ENTRIES}
     return found | {"losses": model.validation_losses, "importances": model.gain_importances()}
 
 
 def _described(model: EngineModel) -> Any:
-    """Everything there is to know of a model, as bytes: even what is not a number compares."""
+    """All properties of a model, as bytes, so that NaN equals NaN."""
     of_trees = [
         (f"{t} {name}", values)
         for t in range(model.n_trees)
@@ -56,7 +56,7 @@ def _described(model: EngineModel) -> Any:
     ]
     arrays = {**_saved(model), **dict(of_trees)}
     summary = model.summary(True, False)
-    del summary["n_entries"]  # gaps that removed rows leave are counted
+    del summary["n_entries"]  # includes the gaps left by removed rows
     return summary, {name: a.tobytes() for name, a in arrays.items()}
 
 
@@ -124,7 +124,7 @@ class _Sequence:
             self.next_row += n_added
             added = (self.table(drawn).X, drawn.y, drawn.weight, ids)
             if what == "grow" and self.n_classes > 1:
-                relabel = np.arange(self.n_classes) + 1  # a class that comes before all others
+                relabel = np.arange(self.n_classes) + 1  # a class that is sorted before all others
                 self.n_classes += 1
                 added[1][:] = 0
                 self.data.y[:] = self.data.y + 1
@@ -145,7 +145,7 @@ class _Sequence:
 
 
 @pytest.mark.parametrize("seed", range(N_SEQUENCES))
-def test_shards_make_no_difference(seed: int) -> None:
+def test_models_do_not_depend_on_shards(seed: int) -> None:
     sequence = _Sequence(seed)
     sequence.check()
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""No sparse table and no file, however odd, makes the engine read or write where it should not."""
+"""No invalid sparse table or file makes the engine read or write out of bounds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ N_MUTATIONS = n_mutations(1200) // len(CASES)
         ([0, 3, 3, 3], [0, 1, 1]),
     ],
 )
-def test_tables_that_are_not_sound_are_refused(begin: list[int], columns: list[int]) -> None:
+def test_invalid_tables_are_refused(begin: list[int], columns: list[int]) -> None:
     engine_model = fit_engine_model(make_data(0, "squared", n_rows=50, n_columns=3))
 
     def score() -> None:
@@ -61,7 +61,7 @@ def test_mutations(n_columns: int, weighted: bool) -> None:
 
 
 def _use(content: bytes, data: Data, seed: int) -> bool:
-    """Do all that there is to do with a model, if it is one."""
+    """Use a file in every way, if it is accepted as a model."""
     try:
         engine_model = model_file.unpack_engine_model(content)
         engine_model.raw_scores(sparse(data).X, 1)

@@ -1,4 +1,4 @@
-"""Forests of sparse tables and the plain Python reference give the same model, bit for bit."""
+"""Models of sparse tables equal those of the plain Python reference, bit for bit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STEPS = st.tuples(
 def follow_reference(
     everything: Data, n_fitted: int, steps: list[Any], seed: int, **changes: Any
 ) -> None:
-    """Fit and update a sparse engine_model, a dense one, one without memory, and the reference."""
+    """Fit and update sparse and dense models, with and without memory, and the reference."""
     training = {**TRAINING, **changes}
     rare_below = training["min_samples_leaf"]
     held = everything.take(np.arange(n_fitted))
@@ -67,7 +67,7 @@ def follow_reference(
         inside = np.array(sorted(rows_now), dtype=np.int64)
         outside = np.array(sorted(set(places) - rows_now), dtype=np.int64)
         if kind != "any":
-            # Only rows that have something in one column come, or go.
+            # Add or remove only rows that are not zero in one column.
             column = everything.X[:, rng.integers(everything.X.shape[1])]
             has = np.array([column[places[i]] != 0 for i in inside], dtype=bool)
             inside = inside[has] if kind == "drain" else inside[:0]
@@ -90,12 +90,12 @@ def follow_reference(
             engine_model.check_state(n_threads=1)
         assert len(set(found.values())) == 1, found
         rows_now = rows_now - set(out.tolist()) | set(into.ids.tolist())
-        if counts.refitted:  # the reference has no opinion on what is cheaper
+        if counts.refitted:  # the reference does not estimate costs
             order = [places[i] for i in engine_models["sparse"].row_ids.tolist()]
             model = fit_reference(everything.take(np.array(order)), features, training)
         else:
-            retrained = update_reference(model, into, out, reference.ToleranceRule(*how))
-            assert retrained == counts.nodes_regrown
+            n_regrown = update_reference(model, into, out, reference.ToleranceRule(*how))
+            assert n_regrown == counts.nodes_regrown
         if refreshes:
             for engine_model in engine_models.values():
                 engine_model.refresh(n_threads=1)
@@ -121,7 +121,7 @@ def follow_reference(
     subsample=st.sampled_from([1.0, 0.7]),
     steps=st.lists(STEPS, min_size=1, max_size=4),
 )
-def test_updates_are_those_of_the_reference(
+def test_updates_equal_those_of_the_reference(
     options: dict[str, Any],
     dtype: Any,
     n_columns: int,
@@ -144,8 +144,8 @@ def test_updates_are_those_of_the_reference(
 
 @pytest.mark.parametrize("n_columns", [257, 300, 520])
 @pytest.mark.parametrize("how", ["regret", "rank"])
-def test_many_columns_and_the_reference(n_columns: int, how: str) -> None:
-    """More columns than are watched one by one."""
+def test_updates_of_many_columns_equal_those_of_the_reference(n_columns: int, how: str) -> None:
+    """More columns than can have individual gain bounds."""
     loss = LOSSES[n_columns % 3]
     data = make_data(n_columns, loss, n_rows=80, n_columns=n_columns, missing=True, busy=0.05)
     tolerances = [0.1, 1.2, 30.0] if how == "regret" else [0.0, 0.1, 1.0]
@@ -173,7 +173,7 @@ def test_many_columns_and_the_reference(n_columns: int, how: str) -> None:
     missing=st.booleans(),
     rare_below=st.integers(1, 12),
 )
-def test_splits_stand_among_their_candidates_as_in_the_reference(
+def test_split_ranks_equal_those_of_the_reference(
     seed: int, loss: str, weighted: bool, missing: bool, rare_below: int
 ) -> None:
     data = make_data(
@@ -211,7 +211,7 @@ def test_splits_stand_among_their_candidates_as_in_the_reference(
     width=st.booleans(),
     rare_below=st.integers(0, 20),
 )
-def test_bins_are_those_of_the_reference(
+def test_bins_equal_those_of_the_reference(
     column: list[float],
     stored: bool,
     max_bins: int,
@@ -221,7 +221,7 @@ def test_bins_are_those_of_the_reference(
 ) -> None:
     values = np.array(column)[:, None]
     table = scipy.sparse.csr_array(values)
-    if stored:  # zeros and all
+    if stored:  # including zeros
         rows, columns = np.indices(values.shape)
         table = scipy.sparse.csr_array((values.ravel(), (rows.ravel(), columns.ravel())))
     options: dict[str, Any] = {

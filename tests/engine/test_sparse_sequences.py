@@ -1,4 +1,4 @@
-"""Any updates in any order: models of sparse tables and of arrays stay the same model."""
+"""Models of sparse tables and of arrays stay identical through any sequence of updates."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .sparse_tables import RULES, TRAINING, make_cells, make_data, make_target, 
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("n_columns", [255, 256, 257, 600])
-def test_what_bounds_save_decides_nothing(loss: str, n_columns: int) -> None:
-    """A copy through bytes has lost the bounds, and yet goes the same way; so has a dense one."""
+def test_gain_bounds_do_not_affect_updates(loss: str, n_columns: int) -> None:
+    """A copy made through bytes has no bounds, but its updates are the same."""
     data = make_data(n_columns, loss, n_rows=900, n_columns=n_columns, missing=True, busy=0.05)
     held = data.take(np.arange(600))
     training = {**TRAINING, "n_estimators": 4, "max_leaf_nodes": 10, "l2_regularization": 0.0}
@@ -61,7 +61,7 @@ N_POOL = 150
 
 
 def as_form(X: np.ndarray, form: str) -> Any:
-    """The same table in another form; "messy" has all that a sparse table may have."""
+    """The same table in another format; "messy" has unsorted columns, duplicates and zeros."""
     match form:
         case "dense":
             return X
@@ -69,7 +69,7 @@ def as_form(X: np.ndarray, form: str) -> Any:
             return scipy.sparse.csc_matrix(X)
         case "messy":
             rows, columns = np.nonzero(X)
-            values = X[rows, columns] / 2  # each cell comes twice, and zeros among them
+            values = X[rows, columns] / 2  # each value is stored in two halves
             zeros = np.zeros(len(X), dtype=X.dtype)
             order = np.random.default_rng(len(values)).permutation(2 * len(values) + len(X))
             parts = [
@@ -85,7 +85,7 @@ def as_form(X: np.ndarray, form: str) -> Any:
 
 
 class Sequences(RuleBasedStateMachine):
-    """The same updates to models of every sort, which stay the same model."""
+    """The same updates of models of every kind, which stay identical."""
 
     columns = (3, 40)
     n_estimators = 3
@@ -139,7 +139,7 @@ class Sequences(RuleBasedStateMachine):
             can_be_fitted = can_be_fitted[self.y != "birch"]
         first = can_be_fitted[:n_fitted]
         for label in np.unique(self.y[first]) if loss != "squared" else []:
-            self.weight[first[self.y[first] == label][0]] = 1.0  # every class has to count
+            self.weight[first[self.y[first] == label][0]] = 1.0  # each class needs a weight
         self.weight[first[0]] = 2.0
         parameters: dict[str, Any] = {
             "n_estimators": self.n_estimators,
@@ -251,7 +251,7 @@ class Sequences(RuleBasedStateMachine):
 
 
 class WideSequences(Sequences):
-    """The same with more columns than are watched one by one."""
+    """The same with more columns than can have individual gain bounds."""
 
     columns = (257, 400)
 

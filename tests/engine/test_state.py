@@ -1,4 +1,4 @@
-"""What a engine_model keeps of its rows."""
+"""What a model stores of its rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .making import (
     subsample=st.sampled_from([1.0, 0.6]),
     n_rows=st.integers(2, 600),
 )
-def test_every_sum_is_that_of_the_rows(
+def test_sums_equal_those_of_the_rows(
     options: dict[str, Any], subsample: float, n_rows: int
 ) -> None:
     data = make_data(**options, n_rows=n_rows)
@@ -41,7 +41,7 @@ def test_every_sum_is_that_of_the_rows(
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_nodes_are_the_sums_of_what_is_recorded(loss: str) -> None:
+def test_nodes_are_the_sums_of_recorded_gradients(loss: str) -> None:
     data = make_data(0, loss)
     engine_model = fit_engine_model(data)
     rule = Loss(loss, CLASSES[loss])
@@ -58,7 +58,7 @@ def test_nodes_are_the_sums_of_what_is_recorded(loss: str) -> None:
             assert len(rows) >= 5
 
 
-def test_leaf_ids_are_those_of_apply() -> None:
+def test_leaf_ids_equal_those_of_apply() -> None:
     data = make_data(0, "softmax", missing=True, categories=True)
     engine_model = fit_engine_model(data, subsample=0.7)
     applied = engine_model.apply(data.X, n_threads=1)
@@ -86,7 +86,7 @@ def test_many_leaves(max_leaf_nodes: int) -> None:
     assert (scores == expected).all()
 
 
-def test_without_online_state_the_trees_are_the_same() -> None:
+def test_trees_are_the_same_if_not_updatable() -> None:
     data = make_data(0, "softmax", missing=True)
     kept, dropped = fit_engine_model(data), fit_engine_model(data, updatable=False)
     assert not dropped.updatable
@@ -156,11 +156,14 @@ def test_on_iteration_may_stop_or_raise() -> None:
 
 @pytest.mark.parametrize("n_changed", [3, 15, 40])
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(
-    ("least", "l2"), [(1, 0.0), (20, 0.1)]
-)  # with (1, 0) gains of mere rounding
-def test_what_bounds_save_decides_nothing(loss: str, n_changed: int, least: int, l2: float) -> None:
-    """A copy through bytes has lost the bounds, and yet goes the same way."""
+@pytest.mark.parametrize(("least", "l2"), [(1, 0.0), (20, 0.1)])
+def test_gain_bounds_do_not_affect_updates(
+    loss: str, n_changed: int, least: int, l2: float
+) -> None:
+    """A copy made through bytes has no bounds, but its updates are the same.
+
+    With leaves of one row and no regularization, gains are rounding errors.
+    """
     data = make_data(0, loss, n_rows=3_000, missing=True, categories=True)
     engine_model = fit_engine_model(
         data.take(np.arange(2_500)),

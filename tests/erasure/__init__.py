@@ -1,4 +1,4 @@
-"""What is left of removed rows in the memory of the process: nothing."""
+"""Removed rows leave nothing in the memory of the process."""
 
 import os
 import sys

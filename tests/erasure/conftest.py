@@ -1,4 +1,4 @@
-"""What makes many searches quick."""
+"""A fixture that makes searches of memory faster."""
 
 import gc
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def _known_objects() -> Iterator[None]:
-    """Have the garbage collector look at what tests make, not at all that was imported."""
+    """Let the garbage collector skip all objects that exist before the tests."""
     gc.collect()
     gc.freeze()
     yield

@@ -1,4 +1,4 @@
-"""Looks for values in the memory of this process, without leaving copies of them there.
+"""Search the memory of this process for values, without leaving copies of them there.
 
 A test that searched memory for a value would find its own copy of it. So a `Secret` is kept as two
 random-looking halves, whose xor is the value, and the value itself is written only into the arrays
@@ -19,14 +19,14 @@ LONGEST = 64  # bytes of a secret
 
 
 class Secret:
-    """A value of some bytes, written down nowhere.
+    """A value of some bytes that is not stored in one piece.
 
     Parameters
     ----------
     key, masked : ndarray of uint8
         Two halves, of the same length; the xor of them is the value.
     step : int
-        The value is looked for at addresses that are multiples of this: 1, 4 or 8.
+        The value is searched at addresses that are multiples of this: 1, 4 or 8.
     """
 
     def __init__(self, key: np.ndarray, masked: np.ndarray, step: int) -> None:
@@ -45,7 +45,7 @@ class Secret:
 
     @classmethod
     def hide(cls, values: np.ndarray, step: int | None = None) -> Secret:
-        """Take the value that an array has now; the array itself may be overwritten."""
+        """Copy the present value of an array, which may be overwritten afterwards."""
         step = values.dtype.itemsize if step is None else step
         content = values.view(np.uint8)
         key = _random(len(content))
@@ -61,11 +61,11 @@ class Secret:
 
     @property
     def is_short(self) -> bool:
-        """Whether memory may hold the value by chance: one in ten thousand of four bytes are."""
+        """Whether the value may be in memory by chance: one in ten thousand of four bytes is."""
         return len(self._key) == 4
 
     def find(self, values: np.ndarray) -> int:
-        """Return the place of the value in an array of numbers; raises LookupError without one."""
+        """Return the index of the value in an array; raises LookupError if it is not there once."""
         content = values.view(np.uint8).reshape(len(values), -1)
         places = np.flatnonzero((np.bitwise_xor(content, self._key) == self._masked).all(axis=1))
         if len(places) != 1:
@@ -82,7 +82,7 @@ class Secret:
 
     @property
     def step(self) -> int:
-        """At multiples of what address it is looked for."""
+        """The value is searched at addresses that are multiples of this."""
         return self._step
 
     def __len__(self) -> int:
@@ -90,26 +90,26 @@ class Secret:
 
 
 class Search:
-    """A secret as it looks in bytes that are masked by four bytes, again and again.
+    """A secret as it appears in bytes that are masked by a repeated pattern of four bytes.
 
     Parameters
     ----------
     secret : Secret
-        What to look for.
+        The value to search for.
     mask : ndarray of uint8
         The four bytes.
     """
 
     def __init__(self, secret: Secret, mask: np.ndarray) -> None:
         self._secret = secret
-        # How it looks depends on where in the mask it begins.
+        # The masked value depends on its position relative to the mask.
         self._patterns = {
             shift: secret.masked_by(np.resize(np.roll(mask, -shift), len(secret)))
             for shift in range(0, 4, min(secret.step, 4))
         }
 
     def count(self, content: np.ndarray) -> int:
-        """Return how often it begins in these bytes, but for the last `LONGEST` of them."""
+        """Return how often it begins in these bytes, except in the last `LONGEST` of them."""
         found = 0
         for shift, pattern in self._patterns.items():
             words = content[shift : shift + len(content) - LONGEST].view("<u4")
@@ -130,8 +130,8 @@ def _random(n_bytes: int) -> np.ndarray:
 def count_in_memory(wanted: Mapping[str, Secret], also: Path | None = None) -> dict[str, int]:
     """Return how often each secret is in the memory of this process.
 
-    Searched are the heap and everything else that was allocated, and pages of the file `also` if it
-    is mapped; not the stack of the main thread.
+    This searches the heap and all other allocated memory, and the pages of the file `also` if it is
+    mapped, but not the stack of the main thread.
     """
     found = dict.fromkeys(wanted, 0)
     mask = _random(4)
@@ -146,9 +146,9 @@ def count_in_memory(wanted: Mapping[str, Secret], also: Path | None = None) -> d
 
 
 def _chunks(content: np.ndarray, also: Path | None) -> Iterator[np.ndarray]:
-    """Read memory chunk by chunk; each has the beginning of the next one, or zeros, at its end.
+    """Read memory in chunks, each of which ends with the beginning of the next one, or zeros.
 
-    `content`, into which all are read, is itself left out, and overwritten in the end.
+    `content`, into which all are read, is itself skipped, and overwritten at the end.
     """
     own = range(content.ctypes.data, content.ctypes.data + content.nbytes)
     with Path("/proc/self/mem").open("rb", buffering=0) as memory:
@@ -169,7 +169,7 @@ def _chunks(content: np.ndarray, also: Path | None) -> Iterator[np.ndarray]:
 
 
 def _spans(also: Path | None) -> Iterator[tuple[int, int]]:
-    """Find where memory was written to; much is allocated that never was."""
+    """Find memory that was written to; much allocated memory never is."""
     names = {"", "[heap]", str(also)}
     page = mmap.PAGESIZE
     with Path("/proc/self/pagemap").open("rb", buffering=0) as pages:
@@ -180,7 +180,7 @@ def _spans(also: Path | None) -> Iterator[tuple[int, int]]:
             begin, end = (int(address, 16) for address in span.split("-"))
             pages.seek(begin // page * 8)
             entries = np.frombuffer(pages.read((end - begin) // page * 8), dtype="<u8")
-            # The two upper bits say that a page is in memory, or was swapped out.
+            # The two upper bits are set if a page is in memory or was swapped out.
             used = np.concatenate([[0], entries >> np.uint64(62) != 0, [0]]).astype(np.int8)
             first, last = np.flatnonzero(np.diff(used) > 0), np.flatnonzero(np.diff(used) < 0)
             yield from zip(

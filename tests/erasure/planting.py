@@ -1,4 +1,4 @@
-"""Models with one row that can be recognised by all that is kept of it, and ways to remove it."""
+"""Models with one row whose stored values can all be recognised, and ways to remove it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ KINDS = ["regression", "three classes", "sparse"]  # the last is a regression to
 
 @dataclass
 class Rows:
-    """What a caller passes to the model, one row of which is planted.
+    """The arrays that a caller passes to the model, with one planted row.
 
-    `secrets` are the id, weight and so on of that row. Nothing else in this process has them, but
-    for the arrays here.
+    `secrets` are the id, weight and so on of that row. No other memory of this process contains
+    them.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class Rows:
 
 
 def make_rows(kind: str, n_rows: int, planted: int | None, seed: int) -> Rows:
-    """Make rows; with `planted` None, none of them is to be recognised."""
+    """Make rows; if `planted` is None, none of them is planted."""
     rng = np.random.default_rng(seed)
     ids = np.arange(n_rows) + n_rows * seed
     weight = 0.5 + rng.random(n_rows)
@@ -75,7 +75,7 @@ def _sparse_table(rng: np.random.Generator, n_rows: int) -> Any:
 
 
 def _plant(rows: Rows, planted: int) -> None:
-    """Write values into a row that are like those of others, but that no other row has."""
+    """Write unique values into a row, similar to those of other rows."""
     place = slice(planted, planted + 1)
     drawn = [("id", rows.ids, 0x0123), ("weight", rows.weight, 0x3FF1)]
     # Targets that are larger than the model expects, so that gradients are long negative numbers.
@@ -102,15 +102,15 @@ def new_model(kind: str, **parameters: Any) -> Any:
 
 @dataclass
 class Planted:
-    """A model that holds a planted row, all other copies of which are overwritten."""
+    """A model that holds a planted row; all other copies of the row are overwritten."""
 
     kind: str
     model: Any
     secrets: dict[str, Secret]
-    file: Path | None = None  # that the model works on
+    file: Path | None = None  # that the model was loaded from
 
-    def note_what_the_engine_made(self) -> None:
-        """Add to the secrets what the engine holds of the row in its own form."""
+    def add_secrets_of_the_engine(self) -> None:
+        """Add the values that the engine computed from the row to the secrets."""
         parts = {name: pieces for name, _, pieces in self.model._engine_model.arrays(True, False)}
         [ids], [weights], [cells] = parts["row_ids"], parts["row_weight"], parts["row_cells"]
         slot = self.secrets["id"].find(ids)
@@ -119,13 +119,13 @@ class Planted:
         if self.kind != "sparse":
             self.secrets["codes"] = Secret.hide(cells.reshape(len(ids), -1)[slot], step=1)
         for tree, recorded in enumerate(parts["tree_recorded"]):
-            # Not a number of Python's: that would be a copy.
+            # Not as a Python number, which would be a copy.
             is_unique = np.count_nonzero(recorded == recorded[place]) == 1
             if is_unique and bool((recorded[place] < -(1 << 16)).all()):
                 self.secrets[f"gradient in tree {tree}"] = Secret.hide(recorded[place])
 
     def remove(self, n_others: int) -> Any:
-        """Remove the row, and others with it; returns the report, without the ids."""
+        """Remove the row together with others; returns the strategy of the update."""
         gone = np.zeros(1 + n_others, dtype=np.int64)
         gone[1:] = self.some_ids(n_others)
         self.secrets["id"].write(gone[:1])
@@ -147,7 +147,7 @@ class Planted:
         return count_in_memory(self.secrets, self.file)
 
     def missing(self) -> list[str]:
-        """Secrets that are not found: before a removal, there should be none."""
+        """Secrets that are not found; before a removal there should be none."""
         cells = {name for name in self.secrets if "rare cell" in name}
         found = self.count()
         missing = [name for name, n in found.items() if n == 0 and name not in cells]
@@ -156,7 +156,7 @@ class Planted:
         return missing
 
     def left(self) -> dict[str, int]:
-        """Secrets that are found, and how often: after a removal, there should be none."""
+        """Secrets that are found, with their counts; after a removal there should be none."""
         return {name: n for name, n in self.count().items() if n}
 
 
@@ -177,16 +177,16 @@ def plant_later(kind: str, n_rows: int = N_ROWS, n_added: int = 5, **parameters:
 def _planted(rows: Rows, model: Any) -> Planted:
     rows.wipe()
     planted = Planted(rows.kind, model, rows.secrets)
-    planted.note_what_the_engine_made()
+    planted.add_secrets_of_the_engine()
     return planted
 
 
 def assert_erased(make: Callable[[], Planted], remove: Callable[[Planted], Any]) -> None:
-    """Check that a removal leaves nothing of the planted row in memory, which first was there.
+    """Check that the planted row is in memory, and that its removal leaves nothing of it there.
 
-    A secret of four bytes may be in memory by chance. What an engine leaves behind it leaves behind
-    each time, so a removal that left nothing but such secrets is tried again with other ones, and
-    only what is left each time counts.
+    A secret of four bytes may be in memory by chance. A defect of the engine would leave it there
+    every time. If only such secrets are left, the removal is therefore tried again with others, and
+    only secrets that are left every time count.
     """
     always: set[str] | None = None
     for _ in range(4):

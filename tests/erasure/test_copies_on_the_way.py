@@ -1,4 +1,4 @@
-"""Copies that are made of rows before the engine has them, or of ids, are overwritten too."""
+"""Copies of rows and ids that are made before the engine gets them are overwritten too."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ FITS: dict[str, Any] = {
     "plain": fit,
     "categories": lambda *rows: fit(*rows, categorical_features=[11]),
     "rows held out": lambda *rows: fit(*rows, early_stopping=True),
-    "rows that weigh nothing": fit_with_weightless_rows,
+    "rows of weight zero": fit_with_weightless_rows,
     "rows that are added": fit_and_add,
     "a fit that fails": fail_to_fit,
 }
@@ -110,13 +110,13 @@ FITS: dict[str, Any] = {
 
 @pytest.mark.parametrize("train", FITS.values(), ids=FITS)
 def test_features(train: Any) -> None:
-    """The model has codes; the numbers themselves are nowhere when the caller's are overwritten."""
+    """The model has codes; the values are nowhere once the caller's array is overwritten."""
     rows = make_rows("regression", N_ROWS, 703, seed=1)
     value = Secret.draw(8, 0x3FF1)
     value.write(rows.X[703, 3:4])
     rows.X[:, 11] = np.random.default_rng(0).integers(0, 5, N_ROWS) * 2
     model = train(rows.X, rows.y, rows.weight)
-    assert count_in_memory({"feature": value}) == {"feature": 1}  # the caller's own
+    assert count_in_memory({"feature": value}) == {"feature": 1}  # those of the caller
     rows.wipe()
     gc.collect()
     assert count_in_memory({"feature": value}) == {"feature": 0}
@@ -128,7 +128,7 @@ def test_features(train: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["regression", "three classes", "sparse"])
 @pytest.mark.parametrize("fault", ["an id that is held", "weights too large", "a row too many"])
-def test_a_row_of_an_update_that_failed(kind: str, fault: str) -> None:
+def test_a_row_of_a_failed_update(kind: str, fault: str) -> None:
     planted = plant_at_fit(kind)
     rows = make_rows(kind, 5, 2, seed=1_000)
     arguments: dict[str, Any] = {"sample_weight": rows.weight, "row_ids": rows.ids}
@@ -139,7 +139,7 @@ def test_a_row_of_an_update_that_failed(kind: str, fault: str) -> None:
     else:
         arguments["remove"] = [-1]
     before = count_in_memory(rows.secrets)
-    assert all(before[name] >= 1 for name in ("id", "weight"))  # the caller's own
+    assert all(before[name] >= 1 for name in ("id", "weight"))  # those of the caller
     with pytest.raises(ValueError, match=r"row_ids|sample_weight|remove"):
         planted.model.update(rows.X, rows.y, **arguments)
     rows.wipe()
@@ -153,7 +153,7 @@ def test_a_row_of_an_update_that_failed(kind: str, fault: str) -> None:
 
 @pytest.mark.parametrize("Estimator", [GraftBoostClassifier, GraftBoostRegressor])
 def test_numbers_that_are_categories(Estimator: Any) -> None:
-    """A category that only removed rows had is forgotten by a refit, which sees all rows."""
+    """A refit, which reads all rows, forgets categories that only removed rows had."""
     rows = make_rows("regression", N_ROWS, None, seed=1)
     only = Secret.draw(8, 0x41F1)
     rows.X[:, 11] = np.random.default_rng(0).integers(0, 5, N_ROWS) * 2
@@ -162,7 +162,7 @@ def test_numbers_that_are_categories(Estimator: Any) -> None:
     y = rows.y if Estimator is GraftBoostRegressor else rows.y > 0
     model.fit(rows.X, y)
     rows.wipe()
-    assert count_in_memory({"category": only})["category"] >= 1  # a float of Python's
+    assert count_in_memory({"category": only})["category"] >= 1  # as a Python float
     model.remove([20])
     model.refit()
     gc.collect()

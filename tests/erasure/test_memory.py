@@ -1,4 +1,4 @@
-"""Removed rows are overwritten wherever they were, however they came and left."""
+"""Removed rows are overwritten in memory, however they were added and removed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def remove(request: Any) -> Any:
     return REMOVALS[request.param]
 
 
-# --- how the row came -----------------------------------------------------------------------------
+# --- ways to add the row --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -75,17 +75,17 @@ def test_a_row_that_was_added(kind: str, remove: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["regression", "sparse"])
 @pytest.mark.parametrize("n_rows", [60, 2_000])
-def test_a_row_that_came_with_many(kind: str, n_rows: int) -> None:
-    """Arrays grow when rows are added, and what they leave behind is overwritten too."""
+def test_a_row_added_with_many_others(kind: str, n_rows: int) -> None:
+    """Arrays grow when rows are added, and their previous memory is overwritten too."""
     assert_erased(lambda: plant_later(kind, n_rows, n_added=900, tolerance=np.inf), remove_one)
 
 
 @pytest.mark.parametrize("kind", ["regression", "sparse"])
 def test_a_row_of_fit_with_rows_held_out(kind: str) -> None:
-    """Also where the model was fitted on a selection of the caller's rows."""
+    """The model is fitted to a selection of the caller's rows."""
 
     def plant() -> Planted:
-        for _ in range(20):  # the selection goes by ids, so the planted row may not be part of it
+        for _ in range(20):  # the selection depends on ids, and may not include the planted row
             with contextlib.suppress(LookupError):
                 return plant_at_fit(kind, early_stopping=True, planted=701)
         raise AssertionError("the planted row was never selected")
@@ -94,11 +94,11 @@ def test_a_row_of_fit_with_rows_held_out(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["regression", "sparse"])
-def test_a_row_in_a_model_that_keeps_few_histograms(kind: str, remove: Any) -> None:
+def test_a_row_of_a_model_that_caches_few_histograms(kind: str, remove: Any) -> None:
     assert_erased(lambda: plant_at_fit(kind, stats_memory=0), remove)
 
 
-# --- what happened since --------------------------------------------------------------------------
+# --- operations before the removal ----------------------------------------------------------------
 
 
 def copy_and_drop(planted: Planted) -> None:
@@ -112,7 +112,7 @@ def work_on_a_copy(planted: Planted) -> None:
 
 
 def remove_others(planted: Planted) -> None:
-    """So many that what the others leave is moved together."""
+    """Remove so many rows that the gaps are closed."""
     planted.model.remove(planted.some_ids(MANY))
 
 
@@ -139,7 +139,7 @@ EVENTS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("happen", EVENTS.values(), ids=EVENTS)
-def test_a_row_that_was_there_when_something_happened(kind: str, happen: Any) -> None:
+def test_a_row_after_other_operations(kind: str, happen: Any) -> None:
     def remove(planted: Planted) -> None:
         happen(planted)
         planted.remove(0)
@@ -150,8 +150,8 @@ def test_a_row_that_was_there_when_something_happened(kind: str, happen: Any) ->
 @pytest.mark.parametrize("kind", ["regression", "sparse"])
 @pytest.mark.parametrize("train", ["refit", "refresh"])
 @pytest.mark.parametrize("first", ["remove", "train"])
-def test_gradients_of_before_and_after_a_training(kind: str, train: str, first: str) -> None:
-    """Those that the row recorded before are no longer anywhere, and neither are the later ones."""
+def test_gradients_before_and_after_a_refit_or_refresh(kind: str, train: str, first: str) -> None:
+    """Neither the earlier nor the later recorded gradients of the row are left."""
 
     def remove(planted: Planted) -> None:
         if first == "remove":
@@ -160,7 +160,7 @@ def test_gradients_of_before_and_after_a_training(kind: str, train: str, first: 
             return
         getattr(planted.model, train)()
         earlier = {f"{name} before": secret for name, secret in planted.secrets.items()}
-        planted.note_what_the_engine_made()
+        planted.add_secrets_of_the_engine()
         planted.secrets.update(earlier)
         planted.remove(0)
 
@@ -168,8 +168,8 @@ def test_gradients_of_before_and_after_a_training(kind: str, train: str, first: 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_row_of_a_model_that_was_loaded(kind: str, remove: Any, tmp_path: Path) -> None:
-    """A model works on the pages of its file, which it changes in memory only."""
+def test_a_row_of_a_loaded_model(kind: str, remove: Any, tmp_path: Path) -> None:
+    """A loaded model works on the pages of its file, and changes them only in memory."""
 
     def load() -> Planted:
         planted = plant_at_fit(kind)

@@ -1,4 +1,4 @@
-"""What stays of rows that are gone: nothing, not even which columns they had."""
+"""Nothing is left of removed rows, not even the columns they had."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def plant(table: Any) -> Any:
 
 
 def traces(content: bytes) -> list[tuple[int, int]]:
-    """Return which of the planted columns stand in a file, alone or packed with a few bits."""
+    """Return which of the planted columns are in a file, alone or packed with a few bits."""
     words = [
         np.frombuffer(content[shift:], dtype="<u4", count=(len(content) - shift) // 4)
         for shift in range(4)
@@ -42,7 +42,7 @@ def traces(content: bytes) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("arrived", ["at fit", "later"])
 @pytest.mark.parametrize("memory", [None, 0])
-def test_columns_of_removed_rows_are_gone_from_the_file(
+def test_file_does_not_contain_columns_of_removed_rows(
     arrived: str, memory: float | None, tmp_path: Path
 ) -> None:
     table, y = make_wide(0, 600)
@@ -71,13 +71,13 @@ def test_columns_of_removed_rows_are_gone_from_the_file(
 
 @pytest.mark.parametrize("many", [1, 40])
 @pytest.mark.parametrize("tolerance", [0.0, 1.2, np.inf])
-def test_columns_that_were_frequent_for_a_while_are_gone_too(
+def test_file_does_not_contain_columns_that_were_frequent_for_a_while(
     many: int, tolerance: float, tmp_path: Path
 ) -> None:
-    """Rows make a column one that nodes look at, and then go.
+    """Added rows make a column frequent enough for splits, and are removed again.
 
-    What a tolerance tolerates stays until a refit; none and an infinite one tolerate no split that
-    was not there before.
+    With a finite tolerance, new splits may remain until a refit. With tolerance 0 or infinity, no
+    new split remains.
     """
     table, y = make_wide(0, 600)
     planted = scipy.sparse.vstack([plant(table)] * many).tocsr()
@@ -102,7 +102,7 @@ def test_columns_that_were_frequent_for_a_while_are_gone_too(
 
 
 @pytest.mark.parametrize("many", [1, 40])
-def test_columns_of_removed_rows_leave_the_store(many: int, tmp_path: Path) -> None:
+def test_store_does_not_contain_columns_of_removed_rows(many: int, tmp_path: Path) -> None:
     table, y = make_wide(0, 600)
     planted = scipy.sparse.vstack([plant(table)] * many).tocsr()
     labels = np.tile([0, 1, 0], many)
@@ -137,8 +137,8 @@ def test_columns_of_removed_rows_leave_the_store(many: int, tmp_path: Path) -> N
     assert not found()
 
 
-def test_adding_and_removing_gives_back_the_model(tmp_path: Path) -> None:
-    """Also where the rows have columns that no other row has."""
+def test_adding_and_removing_rows_restores_the_model(tmp_path: Path) -> None:
+    """The rows have columns that no other row has."""
     table, y = make_wide(0, 600)
     model = make_model(tolerance=1e12).fit(table, y)
     before = model.predict_proba(table)

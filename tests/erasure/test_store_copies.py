@@ -1,4 +1,4 @@
-"""Copies that a store makes of rows on their way to the engine are overwritten, too."""
+"""Copies that a store makes of rows before the engine gets them are overwritten too."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ N_ADDED = 20
 
 
 @pytest.mark.parametrize("refused", [False, True])
-def test_rows_that_are_added(tmp_path: Path, refused: bool) -> None:
-    """Numbers that stand for categories are replaced in a copy, and the journal has another."""
+def test_added_rows(tmp_path: Path, refused: bool) -> None:
+    """Categories are replaced by codes in a copy, and the journal has another copy."""
     rows = make_rows("regression", N_ROWS, None, seed=1)
     rows.X[:, 11] = np.random.default_rng(0).integers(0, 5, N_ROWS) * 2
     model = GraftBoostRegressor(n_estimators=2, n_jobs=1, categorical_features=[11])
@@ -30,7 +30,7 @@ def test_rows_that_are_added(tmp_path: Path, refused: bool) -> None:
     added = make_rows("regression", N_ADDED, None, seed=2)
     added.X[:, 11] = 4.0
     value = Secret.draw(8, 0x3FF1)
-    for row in added.X:  # in all of them, for what is freed is soon overwritten in part
+    for row in added.X:  # in all rows, because freed memory is soon overwritten in part
         value.write(row[3:4])
     with Store.create(tmp_path / "store", model) as store:
         if refused:
@@ -38,7 +38,7 @@ def test_rows_that_are_added(tmp_path: Path, refused: bool) -> None:
                 store.add(added.X, added.y, row_ids=np.arange(N_ADDED))
         else:
             store.add(added.X, added.y)
-        assert count_in_memory({"feature": value}) == {"feature": N_ADDED}  # the caller's own
+        assert count_in_memory({"feature": value}) == {"feature": N_ADDED}  # those of the caller
         added.wipe()
         gc.collect()
         assert count_in_memory({"feature": value}) == {"feature": 0}
