@@ -21,7 +21,7 @@ CXX_SOURCES := $(shell find engine benchmarks tests/faults -name '*.cpp' -o -nam
 
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check --no-input install --quiet
 
-# The caller's Python settings have no say in .venv; the compiler that is checked is the one used.
+# The caller's Python settings must not affect .venv. The compiler that is checked is also used.
 unexport PYTHONPATH PYTHONHOME
 export CXX
 

@@ -1,4 +1,4 @@
-"""Data sets come from the folder or from OpenML, and in the paper's preparation and sizes."""
+"""Data sets are loaded from the folder or OpenML, with the paper's preparation and sizes."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class FailingCallback:
 @pytest.mark.parametrize("error", [*ERRORS, RuntimeError])
 @pytest.mark.parametrize("task", ["iteration", "fit"])
 def test_second_fit_with_a_failing_callback(error, task):
-    pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 brought callbacks")
+    pytest.importorskip("sklearn.callback", reason="callbacks need scikit-learn 1.9")
     model = fitted().set_callbacks(FailingCallback(task, error))
     assert_unchanged(model, lambda model: model.fit(**OTHER), error)
 
@@ -155,7 +155,7 @@ def test_second_fit_with_a_failing_callback(error, task):
 def test_second_fit_interrupted_by_ctrl_c(milliseconds):
     """A signal interrupts the engine between two iterations."""
     if threading.current_thread() is not threading.main_thread():
-        pytest.skip("signals come to the main thread alone")
+        pytest.skip("only the main thread receives signals")
 
     def press(number, frame):
         raise KeyboardInterrupt

@@ -108,7 +108,7 @@ class PropagatedRecorder(Recorder):
 
 @pytest.fixture
 def callbacks():
-    return pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 brought callbacks")
+    return pytest.importorskip("sklearn.callback", reason="callbacks need scikit-learn 1.9")
 
 
 @pytest.mark.usefixtures("callbacks")

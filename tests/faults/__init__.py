@@ -1,1 +1,1 @@
-"""Every promise of reliability, tested by making things fail: memory, disks, power, processes."""
+"""Every guarantee of reliability, tested while memory, disks, power or processes fail."""

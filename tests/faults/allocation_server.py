@@ -67,7 +67,7 @@ class Trials:
         self.operation = OPERATIONS[operation]
         self.folder = Path(tempfile.mkdtemp())
         (self.folder / "model").symlink_to(file_of(specimen))
-        # Threads are started once in a process, which is to fail at times, too.
+        # Threads are started once in a process, which must sometimes fail too.
         self.batch = BATCH // 10 if "threads" in specimen else BATCH
         self.untouched = _untouched(specimen)
         self.result, self.done, self.n_allocations = _surely(self._undisturbed)
@@ -81,7 +81,7 @@ class Trials:
         return [fingerprint(result, specimen), go_on(specimen), seen]
 
     def run(self, trials: list[tuple[int, bool]]) -> Iterator[dict[str, Any]]:
-        """Let allocations fail, one in each trial; yields what came of it."""
+        """Let one allocation fail in each trial; yields the outcomes."""
         endings = isolated_each(lambda trial: self._disturbed(*trial), trials, batch=self.batch)
         for (number, for_good), ending in zip(trials, endings, strict=True):
             held, outcome, stack = ending.value or (False, ending.death, _stack())

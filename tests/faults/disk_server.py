@@ -55,7 +55,7 @@ def _base() -> Path:
 
 
 def _attempt(fault: Fault, function: Callable[[], Any]) -> BaseException | None:
-    """Do something while the disk fails; returns what was raised."""
+    """Call a function while the disk fails; returns the error."""
     shim().disk_arm(*fault)
     try:
         with warnings.catch_warnings():
@@ -69,15 +69,15 @@ def _attempt(fault: Fault, function: Callable[[], Any]) -> BaseException | None:
 
 
 def _is_unknown(error: BaseException | None) -> bool:
-    """Tell whether an error says that nobody knows whether the change was made.
+    """Whether an error says that the outcome of the change is unknown.
 
-    Such an error is of a class of the package's own.
+    Such an error has a class of its own.
     """
     ours = type(error).__module__.startswith("graftboost")
     return ours and type(error) is not StoreError and isinstance(error, (StoreError, OSError))
 
 
-# --- what is tried --------------------------------------------------------------------------------
+# --- operations -----------------------------------------------------------------------------------
 
 
 def _change(name: str, fault: Fault, folder: Path) -> str:
@@ -91,7 +91,7 @@ def _change(name: str, fault: Fault, folder: Path) -> str:
     if not is_closed(store):
         _check_open(store, before if error else None)
     store.close()
-    for read_only in (True, False):  # a reader first, who does not tidy up
+    for read_only in (True, False):  # first a reader, which does not tidy up
         with Store.open(path, read_only=read_only) as store:
             _check_state(store, name, made=None if unknown else error is None)
     _go_on(path)
@@ -118,7 +118,7 @@ def _check_state(store: Store, name: str, *, made: bool | None) -> None:
 
 
 def _go_on(path: Path) -> None:
-    """Use the store for all there is, as if nothing had happened."""
+    """Change and verify the store as if nothing had happened."""
     promised(not left_behind(path), f"files are left behind: {left_behind(path)}")
     with Store.open(path, compact_every=COMPACT_EVERY) as store:
         store.remove([20])
@@ -150,7 +150,7 @@ def _create(name: str, fault: Fault, folder: Path) -> str:
 
 
 def _open(name: str, fault: Fault, folder: Path) -> str:
-    """Open a store that a writer left in the middle of things."""
+    """Open a store whose writer stopped in the middle of a change."""
     path = copy_store(_base(), folder / "store")
     journal = max(path.glob("journal-*"))
     with journal.open("ab") as file:
@@ -183,7 +183,7 @@ def _save(name: str, fault: Fault, folder: Path) -> str:
     promised(not refused or found == known[0], "the model was refused, but is there")
     graftboost.load(path).check_state()
     new.save(path)
-    # What could not be removed while the disk failed is a file of its own, and may stay.
+    # A temporary file that could not be removed while the disk failed may remain.
     return "unknown, and whole" if _is_unknown(error) else "refused" if error else "made"
 
 

@@ -1,4 +1,4 @@
-// Preloaded into Python, this makes the Nth allocation fail that the engine asks for.
+// Preloaded into Python, this makes the Nth allocation of the engine fail.
 //
 // An allocation is the engine's if the caller's address lies in the engine's shared object, or if it
 // lies in the C++ library and the engine is further up the stack (exceptions, strings, threads). The
@@ -34,7 +34,7 @@ struct Range {
   }
 };
 
-// Shared with forked processes, so that whoever forked can read it when they have died.
+// Shared with forked processes, so that the parent can read it after they have died.
 struct Report {
   std::atomic<long> seen{0}, failed{0};
   int depth = 0;
@@ -94,13 +94,13 @@ void* allocate_or_throw(std::size_t size, std::size_t alignment, const void* cal
 
 extern "C" {
 
-// Says where the engine and the C++ library lie. Returns whether all is ready.
+// Sets the addresses of the engine and the C++ library. Returns whether all is ready.
 int faults_prepare(std::uintptr_t engine_begin, std::uintptr_t engine_end,
                    std::uintptr_t library_begin, std::uintptr_t library_end) {
   engine = {engine_begin, engine_end};
   library = {library_begin, library_end};
   void* frame;
-  backtrace(&frame, 1);  // loads what it needs now, not in the middle of an allocation
+  backtrace(&frame, 1);  // loads its libraries now, not during an allocation
   void* memory =
       mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 0;

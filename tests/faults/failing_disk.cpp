@@ -1,7 +1,7 @@
-// Preloaded into Python, this makes the Nth call fail that changes a disk.
+// Preloaded into Python, this makes the Nth call that changes a disk fail.
 //
 // Before it fails, a call does nothing, half of what it was asked for, or all of it: a disk that reports
-// an error has often done something all the same. Nothing is counted until it is armed.
+// an error has often done something nevertheless. Nothing is counted until it is armed.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -39,7 +39,7 @@ Function* next(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-// A call that is to fail: does it if it is to be done before, and returns the error.
+// A call that fails: carries it out first if `done` says so, and returns the error.
 template <class Call>
 int failing(Call call) {
   if (done == cut_short) return call();
@@ -48,7 +48,7 @@ int failing(Call call) {
   return -1;
 }
 
-// The same for one that writes some bytes. `cut_short` is no error: fewer bytes are written.
+// The same for a call that writes. `cut_short` is not an error: fewer bytes are written.
 template <class Call>
 ssize_t failing_write(std::size_t size, Call call) {
   if (done == cut_short) return call(size > 1 ? size / 2 : size);

@@ -1,7 +1,7 @@
-"""What a run has counted, as the table in ``docs/reliability.md``.
+"""The counts of a run, as the table in ``docs/reliability.md``.
 
 ``python -m tests.faults.figures build/torture.jsonl`` prints it. With ``--into
-docs/reliability.md`` it takes the place of the one that is there.
+docs/reliability.md`` it replaces the table there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
-# How the table words what the tests call a promise, in its order.
+# The wording of the table for each promise of the tests, in its order.
 TITLES = {
     "memory runs out": "an allocation of the engine fails",
     "memory runs out, by a limit of the process": "the process may not have more memory",

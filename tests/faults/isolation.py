@@ -1,4 +1,4 @@
-"""Functions in processes of their own: they may crash or hang, and whoever called them goes on."""
+"""Call functions in processes of their own, so that the caller survives crashes and hangs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.forking import fork, wait_for
 
 SECONDS = 30.0  # until something counts as hung
 MOST_TEXT = 200  # characters of an error
-# What a process may take in addition, so that nothing that runs wild takes the machine. This limits
-# threads too, each of which has a stack of megabytes.
+# Additional memory that a process may allocate, so that a runaway process cannot use up all of it.
+# This also limits threads, each of which has a stack of megabytes.
 MOST_BYTES = 1 << 31
 
 
@@ -31,9 +31,9 @@ class Ending:
     Attributes
     ----------
     value : object
-        What it returned, as JSON holds it; None if it did not return.
+        What it returned, as a JSON value; None if it did not return.
     death : str
-        Why it did not return; empty if it did.
+        Why it did not return; empty if it returned.
     """
 
     value: Any = None
@@ -55,7 +55,7 @@ def isolated_each(
 ) -> Iterator[Ending]:
     """Call a function for each of some items, `batch` of them in one forked process at most.
 
-    When a call ends its process, the next process goes on with the item after it.
+    When a call ends its process, the next process continues with the next item.
     """
     done = 0
     while done < len(items):
@@ -67,7 +67,7 @@ def isolated_each(
 def _forked(
     function: Callable[[Any], Any], items: Sequence[Any], seconds: float
 ) -> Iterator[Ending]:
-    """Yield the endings of calls in one process, up to and with the one that ends it."""
+    """Yield the endings of calls in one process, including the one that ends it."""
     reading, writing = os.pipe()
     with tempfile.TemporaryFile() as errors:
 
@@ -111,7 +111,7 @@ def _be_child(
 ) -> None:
     """Make the calls and end the process."""
     try:
-        faulthandler.disable()  # pytest's writes to the terminal
+        faulthandler.disable()  # pytest's handler writes to the terminal
         os.dup2(errors, 1)
         os.dup2(errors, 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -126,7 +126,7 @@ def _be_child(
 
 
 def _limit_memory() -> None:
-    if "asan" in os.environ.get("LD_PRELOAD", ""):  # which maps terabytes
+    if "asan" in os.environ.get("LD_PRELOAD", ""):  # AddressSanitizer maps terabytes
         return
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]

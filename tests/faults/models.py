@@ -1,7 +1,7 @@
 """Small models of every kind, and the rows that are added to them.
 
-They are as small as they can be while their updates still regrow nodes in place: tests go through
-every allocation that an operation makes.
+They are as small as possible while their updates still regrow nodes in place, because tests let
+every allocation of an operation fail.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _specimen(
 
 
 def _loaded(name: str) -> Specimen:
-    """Its state lies in a file's pages, and is checked by the first update."""
+    """Its state is in the pages of a file, and is checked by the first update."""
     return replace(make_specimen(name), model=graftboost.load(file_of(name)))
 
 
@@ -112,7 +112,7 @@ def _unpickled(specimen: Specimen) -> Specimen:
 
 
 def _updated(specimen: Specimen) -> Specimen:
-    """It has had rows that came and went, so there are places that are free."""
+    """Rows were added and removed, so that it has free slots."""
     model = specimen.model
     model.update(specimen.added.X, specimen.added.y, remove=np.arange(20, 28))
     model.remove(np.arange(N_ROWS, N_ROWS + 5))

@@ -1,7 +1,7 @@
-"""Files of a store that are almost right: what a mutation of them may be.
+"""Mutations of the files of a store.
 
-A resealed mutation has all checksums set right, as somebody can do who knows the format. A damaged
-file has them as they were, as a broken disk leaves it.
+A resealed mutation has valid checksums, as an attacker who knows the format can make it. A damaged
+file has the previous checksums, as after a disk error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NUMBERS: list[Any] = [
 TEXTS = ["", "a", "0", "update", "refit", "create", "\x00", "\ud800", "x" * 5000, "nan", "uint8"]
 VALUES: list[Any] = [*NUMBERS, *TEXTS, None, True, False, [], {}, [[]], [None], {"array": 3}]
 FLOATS = [np.nan, np.inf, -np.inf, 1e300, -1e300, 1e-300, -1.0, 0.0, 0.5, 7.0, 1e9]
-# What JSON readers stumble over, written as it stands.
+# Text that JSON parsers may fail on, inserted as it is.
 RAW = [
     b"NaN",
     b"-Infinity",
@@ -41,11 +41,11 @@ RAW = [
 SHORT_RAW = 20_000
 
 
-# --- what a header says ---------------------------------------------------------------------------
+# --- headers --------------------------------------------------------------------------------------
 
 
 def change_json(value: Any, rng: random.Random) -> Any:
-    """Return a copy in which one thing is different, at any depth."""
+    """Return a copy with one changed value, at any depth."""
     value = copy.deepcopy(value)
     holder: dict[str, Any] = {"": value}
     parent, key = holder, ""
@@ -81,7 +81,7 @@ def _changed(value: Any, rng: random.Random) -> Any:
 
 
 def change_arrays(arrays: dict[str, Any], rng: random.Random) -> None:
-    """Change one of some arrays, or which there are."""
+    """Change, add or remove an array."""
     if not arrays:
         arrays["more"] = np.zeros(3)
         return
@@ -131,7 +131,7 @@ def _change_element(array: np.ndarray, rng: random.Random) -> None:
 
 
 def resealed(data: bytes, rng: random.Random) -> bytes:
-    """Return another container, whose checksums are right."""
+    """Return a changed container with valid checksums."""
     try:
         found = file_format.loads(data, "the file")
     except InvalidFileError:  # it has been mutated before
@@ -152,7 +152,7 @@ def resealed(data: bytes, rng: random.Random) -> bytes:
         header = {"header": header}
     try:
         return _packed(header, arrays)
-    except (ValueError, TypeError, OverflowError):  # what JSON or cannot be stored in a file
+    except (ValueError, TypeError, OverflowError):  # values that cannot be stored in a file
         return data[: rng.randrange(len(data))]
 
 
@@ -161,7 +161,7 @@ def _packed(header: dict[str, Any], arrays: dict[str, Any]) -> bytes:
 
 
 def _resealed_receipt(receipt: dict[str, Any], rng: random.Random) -> Any:
-    """Return another receipt, whose hash is right."""
+    """Return a changed receipt with a valid hash."""
     changed = change_json(receipt, rng)
     try:
         return {**changed, "hash": Receipt(**changed).computed_hash()}
@@ -170,7 +170,7 @@ def _resealed_receipt(receipt: dict[str, Any], rng: random.Random) -> Any:
 
 
 def _with_raw(header: dict[str, Any], arrays: dict[str, Any], rng: random.Random) -> bytes:
-    """Return a container with something in its header that is no JSON, or hardly."""
+    """Return a container whose header contains invalid or extreme JSON."""
     raw = rng.choice(RAW)
     place = "#" * len(raw)
     name = rng.choice([*header, "more"])
@@ -198,7 +198,7 @@ def records_of(journal: bytes) -> list[bytes]:
 
 
 def flipped(data: bytes, rng: random.Random) -> bytes:
-    """Return it with a few bits flipped."""
+    """Return the content with a few bits flipped."""
     changed = bytearray(data)
     for _ in range(rng.randrange(1, 4)):
         changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
@@ -206,12 +206,12 @@ def flipped(data: bytes, rng: random.Random) -> bytes:
 
 
 def cut(data: bytes, rng: random.Random) -> bytes:
-    """Return the beginning of it."""
+    """Return the beginning of the content."""
     return data[: rng.randrange(len(data))]
 
 
 def overwritten(data: bytes, rng: random.Random) -> bytes:
-    """Return it with other bytes somewhere: zeros, or anything."""
+    """Return the content with some bytes replaced by zeros or random bytes."""
     begin = rng.randrange(len(data))
     size = min(rng.choice([1, 8, 64, 512, 4096]), len(data) - begin)
     other = bytes(size) if rng.random() < 0.5 else rng.randbytes(size)
@@ -219,7 +219,7 @@ def overwritten(data: bytes, rng: random.Random) -> bytes:
 
 
 def with_lying_length(data: bytes, rng: random.Random) -> bytes:
-    """Return a container that says that it, or its header, has another size."""
+    """Return a container with a wrong size of itself or of its header."""
     changed = bytearray(data)
     at = file_format.PREFIX.size - rng.choice([8, 16])
     size = struct.unpack_from("<Q", data, at)[0]
@@ -229,7 +229,7 @@ def with_lying_length(data: bytes, rng: random.Random) -> bytes:
 
 
 def change_lines(data: bytes, rng: random.Random) -> bytes:
-    """Return a file of receipts with a line that is different, or too much or missing."""
+    """Return a file of receipts with a changed, additional or missing line."""
     lines = data.splitlines(keepends=True)
     at = rng.randrange(len(lines))
     match rng.randrange(6):

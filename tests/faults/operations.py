@@ -1,4 +1,4 @@
-"""What is done to a model while something fails, and what tells two models apart."""
+"""Operations on a model while something fails, and comparisons of models."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from graftboost.store import digest
 
 from .models import N_ROWS, N_SPARSE_COLUMNS, RARE, Specimen
 
-# Takes a folder that it may write to, where the model has been saved as "model". What it returns is
-# compared.
+# Takes a folder that it may write to, where the model was saved as "model". The result is compared.
 Operation = Callable[[Specimen, Path], Any]
 
 
@@ -103,23 +102,23 @@ OPERATIONS: dict[str, Operation] = {
 
 
 def applies(operation: str, specimen_name: str) -> bool:
-    """Tell whether there is such an operation on such a model."""
+    """Whether the operation can be applied to the model."""
     if operation == "add new class":
         return "squared" not in specimen_name
     if operation == "add to rare columns":
         return "sparse" in specimen_name
     if operation == "add weighted":
-        return "weighted" not in specimen_name  # there it is what "add" does
+        return "weighted" not in specimen_name  # the same as "add" there
     return True
 
 
 def fingerprint(value: Any, specimen: Specimen) -> dict[str, str]:
-    """Return what has to be the same, bit for bit, by what it is called."""
+    """Return values by name that must be the same, bit for bit."""
     if isinstance(value, os.PathLike):
         return fingerprint(graftboost.load(value), specimen)
     if hasattr(value, "check_state"):
         return _fingerprint_of_model(value, specimen)
-    if is_dataclass(value):  # a report; how long it took is its own matter
+    if is_dataclass(value):  # a report; seconds are not compared
         parts = {f.name: getattr(value, f.name) for f in fields(value) if f.name != "seconds"}
         return {name: _hash(part) for name, part in parts.items()}
     return {"result": _hash(value)}
@@ -138,7 +137,7 @@ def _fingerprint_of_model(model: Any, specimen: Specimen) -> dict[str, str]:
 
 
 def differences(found: dict[str, str], expected: dict[str, str]) -> list[str]:
-    """Return the names of fingerprints that are not as expected."""
+    """Return the names of fingerprints that differ."""
     return [name for name, value in expected.items() if found.get(name) != value]
 
 
@@ -151,7 +150,7 @@ def _hash(value: Any) -> str:
 
 
 def go_on(specimen: Specimen) -> dict[str, str]:
-    """Use the model for all there is; returns fingerprints of it before, meanwhile and after."""
+    """Use the model in every way; returns fingerprints before, in between and afterwards."""
     model, added = specimen.model, specimen.added
     held = np.sort(model.row_ids_)
     before = fingerprint(model, specimen)

@@ -1,6 +1,6 @@
-"""What a power cut may leave of a disk, when only what was synced is certain.
+"""The states in which a power cut may leave a disk: only synced data is certain.
 
-The model is meaner than any file system: until a file is synced, each write to it since then may
+The model is stricter than any file system: until a file is synced, each write to it since then may
 have arrived or not, whole or in part, in any order; until a directory is synced, each of its names
 may be the old one or the new one, whatever became of the others.
 """
@@ -19,7 +19,7 @@ BLOCK = 512  # bytes that a disk writes at once
 
 @dataclass(frozen=True)
 class Entry:
-    """A call that `recording_disk.cpp` has written down."""
+    """A call recorded by `recording_disk.cpp`."""
 
     kind: str
     one: int
@@ -29,7 +29,7 @@ class Entry:
 
 
 def read_log(path: Path) -> Iterator[Entry]:
-    """Yield what was recorded, in order."""
+    """Yield the recorded calls, in order."""
     log, at = path.read_bytes(), 0
     while at < len(log):
         kind, one, other, name_size, size = ENTRY.unpack_from(log, at)
@@ -42,9 +42,9 @@ def read_log(path: Path) -> Iterator[Entry]:
 
 @dataclass
 class File:
-    """A file: what it certainly holds, and the writes since it was synced (place, bytes).
+    """A file: its content when it was last synced, and the writes since then (place, bytes).
 
-    A write of None cuts the file off at that place.
+    A write of None truncates the file at that place.
     """
 
     certain: bytes = b""
@@ -52,29 +52,29 @@ class File:
     is_directory: bool = False
 
     def content(self) -> bytes:
-        """What whoever reads it now sees."""
+        """The content that a reader gets now."""
         return _written(self.certain, self.writes)
 
     def sync(self) -> None:
         self.certain, self.writes = self.content(), []
 
     def survivor(self, rng: random.Random) -> bytes:
-        """Return something that may be left of it."""
+        """Return a content that a power cut may leave."""
         kind = rng.randrange(4)
         if kind == 0 or not self.writes:
             return self.certain
         if kind == 1:
             return self.content()
-        if kind == 2:  # as far as it got, the last write in part
+        if kind == 2:  # all writes up to some point, the last one in part
             n = rng.randrange(len(self.writes))
             writes = [*self.writes[:n], _torn(*self.writes[n], rng)]
-        else:  # in any order: some arrived, some did not
+        else:  # in any order: any subset of the writes
             writes = [_torn(*write, rng) for write in self.writes if rng.random() < 0.7]
         return _written(self.certain, writes)
 
 
 def _torn(at: int, data: bytes | None, rng: random.Random) -> tuple[int, bytes | None]:
-    """Return a write of which some blocks have not arrived."""
+    """Return a write without some of its blocks."""
     kind = rng.randrange(5)
     if data is None or kind == 0:
         return at, data
@@ -107,13 +107,13 @@ class Disk:
     Parameters
     ----------
     root : Path
-        The folder. What is in it now is certain.
+        The folder, whose present content is certain.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.files: dict[int, File] = {}  # by the system's number, of files that are there now
-        # What each name has stood for since its directory was synced: certain, ..., now.
+        self.files: dict[int, File] = {}  # by inode, of the present files
+        # The files of each name since its directory was synced: certain, ..., present.
         self.names: dict[str, list[File | None]] = {}
         for path in sorted([root, *root.rglob("*")]):
             file = File(b"" if path.is_dir() else path.read_bytes(), is_directory=path.is_dir())
@@ -121,7 +121,7 @@ class Disk:
             self.names[str(path)] = [file]
 
     def apply(self, entry: Entry) -> None:
-        """Do what was recorded."""
+        """Apply a recorded call."""
         file = self.files.get(entry.one)
         match entry.kind:
             case "W" if file:
@@ -156,11 +156,11 @@ class Disk:
                 del files[:-1]
 
     def write_survivors(self, folder: Path, rng: random.Random) -> dict[str, bytes]:
-        """Write what may be left after a power cut now to a folder; returns the files."""
+        """Write a state after a power cut at this moment to a folder; returns the files."""
         chosen = {name: rng.choice(files) for name, files in self.names.items()}
         chosen[str(self.root)] = self._now(str(self.root))
         contents: dict[str, bytes] = {}
-        survivors: dict[int, bytes] = {}  # one for each file, however many names it has
+        survivors: dict[int, bytes] = {}  # one for each file, which may have several names
         for name in sorted(chosen):
             file = chosen[name]
             path = folder / PurePosixPath(name).relative_to(self.root)

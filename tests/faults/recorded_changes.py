@@ -1,7 +1,7 @@
-"""Runs with `recording_disk.cpp` preloaded: changes a store, and marks what has returned.
+"""Runs with `recording_disk.cpp` preloaded: changes a store, and marks calls that have returned.
 
-``python -m tests.faults.recorded_changes <folder> <log> <seed> <changes>``. The store is made if
-it is not there.
+``python -m tests.faults.recorded_changes <folder> <log> <seed> <changes>``. The store is created if
+there is none.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main(folder: Path, log: Path, seed: int, n_changes: int) -> None:
         mark(f"begin {request}")
         change_at_random(store, rng, request)
         mark(f"returned {request}")
-        if rng.random() < 0.2:  # writers come and go
+        if rng.random() < 0.2:  # a new writer
             store.close()
             store = Store.open(path, compact_every=COMPACT_EVERY)
     store.close()

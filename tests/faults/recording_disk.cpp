@@ -1,4 +1,4 @@
-// Preloaded into Python, this writes down every call that changes a disk, in the order of the calls.
+// Preloaded into Python, this records every call that changes a disk, in the order of the calls.
 //
 // `power.py` reads the log. An entry is a kind, two numbers and two byte strings, see `put`. Nothing is
 // recorded before `record_to`. One thread only.
@@ -79,7 +79,7 @@ void record_to(const char* path) {
   log_file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 }
 
-// Writes something of the caller's into the log.
+// Writes a mark of the caller into the log.
 void record_mark(const char* text) {
   if (records()) put('!', 0, 0, text);
 }

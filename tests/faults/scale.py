@@ -1,20 +1,20 @@
-"""How much is tried: a little by ``make test``, much by ``make torture``."""
+"""The number of trials: few in ``make test``, many in ``make torture``."""
 
 from __future__ import annotations
 
 import os
 
-# Times what `make torture` tries by default; 0 is what the suite tries.
+# Multiplies the trials of `make torture`; 0 means those of the suite.
 TORTURE = float(os.environ.get("GRAFTBOOST_TORTURE", "0"))
 
 
 def amount(suite: int, torture: int) -> int:
-    """Return how many to try of something."""
+    """Return the number of trials."""
     return max(2, round(torture * TORTURE)) if TORTURE else suite
 
 
 def spread(n: int, most: int) -> list[int]:
-    """Return numbers from 1 to `n`, evenly spread and both ends among them, `most` at most.
+    """Return at most `most` evenly spaced numbers from 1 to `n`, including both ends.
 
     Examples
     --------

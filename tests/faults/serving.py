@@ -1,4 +1,4 @@
-"""Another Python that answers requests, because something is preloaded into it."""
+"""Another Python process with a preloaded library, which answers requests."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def server(module: str, environment: Mapping[str, str]) -> Iterator[Ask]:
 
 
 def serve(answer: Callable[[dict[str, Any]], Any]) -> None:
-    """Answer requests until there are no more; temporary files are removed then."""
+    """Answer requests until there are no more; then remove temporary files."""
     with tempfile.TemporaryDirectory() as folder:
         tempfile.tempdir = folder
         for line in sys.stdin:

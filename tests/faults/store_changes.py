@@ -1,4 +1,4 @@
-"""A small store and everything that changes one, each change by a name that its receipt bears."""
+"""A small store and all kinds of changes, each with a request that its receipt names."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import numpy as np
 from graftboost import GraftBoostClassifier
 from graftboost.store import Store
 
-WANTED = "wanted"  # the request whose fate is in question
+WANTED = "wanted"  # the request whose outcome is checked
 N_ROWS = 60
 COMPACT_EVERY = 4  # changes, of which the store has two in its journal
 
 
 def make_rows(seed: int, n_rows: int) -> tuple[Any, Any, dict[str, Any]]:
-    """Rows, and whose they are."""
+    """Rows, and their owners."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, 3))
     who = [f"customer {number}" for number in rng.integers(0, 20, n_rows)]
@@ -119,7 +119,7 @@ def is_closed(store: Store) -> bool:
 
 
 def left_behind(path: Path) -> list[str]:
-    """Return the files in a store's directory that none should be in."""
+    """Return the files in a store's directory that should not be there."""
     names = sorted(file.name for file in path.iterdir())
     models = [name for name in names if name.startswith("model-")]
     journals = [name for name in names if name.startswith("journal-")]

@@ -1,4 +1,4 @@
-"""Counts what was tried and what held, for the figures in ``docs/reliability.md``."""
+"""Counts of trials and of kept promises, for the figures in ``docs/reliability.md``."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ MOST_SHOWN, MOST_TEXT = 20, 300  # trials of a test that fails, and characters o
 
 
 class BrokenPromiseError(Exception):
-    """Something is not as it was promised."""
+    """A promise was broken."""
 
 
 def promised(condition: bool, otherwise: str) -> None:
-    """Raise if something is not as it was promised."""
+    """Raise an error if a promise was broken."""
     if not condition:
         raise BrokenPromiseError(otherwise)
 
 
 class Tally:
-    """What came of the trials of one test.
+    """The outcomes of the trials of one test.
 
     Parameters
     ----------
     promise : str
-        What the trials put to the test, the same for all tests of a file.
+        What the trials test, the same for all tests of a file.
     """
 
     def __init__(self, promise: str) -> None:
@@ -37,14 +37,14 @@ class Tally:
         self.broken: list[str] = []
 
     def add(self, held: bool, outcome: str, trial: str = "") -> None:
-        """Count a trial; `trial` says how to find it again if the promise did not hold."""
+        """Count a trial; `trial` identifies it if the promise was broken."""
         if held:
             self.held[outcome] += 1
         else:
             self.broken.append(f"{trial}: {outcome}" if trial else outcome)
 
     def check(self) -> None:
-        """Write it down, and fail if a promise was broken."""
+        """Report the counts, and fail if a promise was broken."""
         if REPORT:
             line = {"promise": self.promise, "held": self.held, "broken": self.broken}
             with Path(REPORT).open("a") as file:

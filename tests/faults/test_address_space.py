@@ -1,4 +1,4 @@
-"""Memory really runs out: the process may not have more, wherever it asks for it."""
+"""The process reaches its memory limit, at any allocation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def specimen() -> Specimen:
 
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_memory_that_runs_out(specimen: Specimen, operation: str, n_threads: int) -> None:
+def test_memory_runs_out(specimen: Specimen, operation: str, n_threads: int) -> None:
     specimen.model.n_jobs = n_threads
     tally = Tally("memory runs out, by a limit of the process")
     do = OPERATIONS[operation]
@@ -70,7 +70,7 @@ def _limited(
     made: dict[str, str],
 ) -> tuple[bool, str]:
     limits = resource.getrlimit(resource.RLIMIT_AS)
-    _use_up_what_is_free(limits[1])
+    _use_up_free_memory(limits[1])
     resource.setrlimit(resource.RLIMIT_AS, (_n_bytes_used() + n_bytes, limits[1]))
     try:
         do(specimen.model, specimen.added)
@@ -90,8 +90,8 @@ def _n_bytes_used() -> int:
     return pages * resource.getpagesize()
 
 
-def _use_up_what_is_free(hard_limit: int) -> None:
-    """Take the memory that the process has and does not use, which would last for a while."""
+def _use_up_free_memory(hard_limit: int) -> None:
+    """Allocate the memory that the process has but does not use."""
     malloc = ctypes.CDLL(None).malloc
     malloc.argtypes, malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
     resource.setrlimit(resource.RLIMIT_AS, (_n_bytes_used(), hard_limit))
@@ -100,7 +100,7 @@ def _use_up_what_is_free(hard_limit: int) -> None:
             pass
 
 
-def test_the_fingerprint_tells_models_apart(specimen: Specimen) -> None:
+def test_fingerprints_distinguish_models(specimen: Specimen) -> None:
     before = fingerprint(specimen.model, specimen)
     other = GraftBoostClassifier(n_estimators=6, n_jobs=1, learning_rate=0.2)
     other.fit(*(values[:400] for values in (specimen.added.X, specimen.added.y)))

@@ -1,8 +1,8 @@
-"""An allocation of the engine fails: the call completes, or raises and has changed nothing.
+"""An allocation of the engine fails: the call completes, or raises an error and changes nothing.
 
-``make torture`` has every allocation of every operation fail in turn. When a test fails, it gives
-places in the engine: ``addr2line -Cfpe <_engine...so> 0x1d6e5 ...`` names them, if the engine was
-built with symbols.
+``make torture`` lets every allocation of every operation fail in turn. A failing test prints
+addresses in the engine; ``addr2line -Cfpe <_engine...so> 0x1d6e5 ...`` names them if the engine
+was built with symbols.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .shims import compiled
 from .tally import Tally
 
 MOST_ALLOCATIONS = amount(suite=4, torture=8_000)  # of an operation; none has more
-# Of every so many, all later allocations fail too.
+# In one of so many trials, all later allocations fail too.
 FOR_GOOD_EVERY = 4 if TORTURE else 1
 CASES = [
     pytest.param(specimen, operation, id=f"{specimen}-{operation}")
@@ -35,7 +35,7 @@ CASES = [
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     """A function that sends a request to the process in which allocations fail."""
     library = compiled("failing_allocations.cpp", tmp_path_factory.mktemp("shim"))
-    # Memory that was freed, or never written to, is filled with other bytes than zeros.
+    # Fill memory that was freed or never written to with bytes other than zeros.
     environment = {"LD_PRELOAD": str(library), "MALLOC_PERTURB_": "165"}
     with server("tests.faults.allocation_server", environment) as ask:
         yield ask
@@ -54,7 +54,7 @@ def test_allocations_that_fail(ask: Ask, specimen: str, operation: str) -> None:
     tally.check()
 
 
-def test_updates_of_both_kinds_are_among_them(tmp_path: Path) -> None:
+def test_updates_of_both_kinds_are_included(tmp_path: Path) -> None:
     """In place with nodes that are regrown, and by a refit."""
     kinds = set()
     for specimen in SPECIMENS:

@@ -1,4 +1,4 @@
-"""A call that changes the disk fails: what was refused is not there, what was made is."""
+"""A call that changes the disk fails: refused changes are not made, and others are kept."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .shims import compiled
 from .store_changes import CHANGES
 from .tally import Tally
 
-# What a call has done before it fails; the last one is a write that does not fail, but is short.
+# What a call does before it fails; the last one is a short write, which does not fail.
 NOTHING, HALF, ALL, SHORT = range(4)
 DONE = ["nothing of it done", "half of it done", "all of it done", "but half of it done"]
 OPERATIONS = [*CHANGES, "add, then compact", "refit, then compact", "create", "open", "save"]
-# A model is written by many writes, which are much alike.
+# A model is written by many similar writes.
 MOST_WRITES = amount(suite=2, torture=1000)
 
 
@@ -43,7 +43,7 @@ def test_calls_that_fail(ask: Ask, operation: str) -> None:
 
 
 def _faults(calls: list[str]) -> Iterator[tuple[int, bool, int, int]]:
-    """Yield number, whether for good, error and what is done, for each fault to be tried."""
+    """Yield the call, whether later calls fail too, the error and what is done, for each fault."""
     writes = [number for number, name in enumerate(calls, 1) if "write" in name]
     tried = {writes[i - 1] for i in spread(len(writes), MOST_WRITES)}
     for number, name in enumerate(calls, 1):

@@ -1,4 +1,4 @@
-"""The disk is full: changes are refused, none is lost, and the store goes on when there is room."""
+"""The disk is full: changes are refused, none is lost, and the store works when there is room."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .store_changes import is_closed, left_behind, requests
 from .tally import Tally, promised
 
 N_SIZES = amount(suite=8, torture=200)
-MOST_SPARE = 60_000  # bytes: room for some changes, and hardly for another model
+MOST_SPARE = 60_000  # bytes: room for some changes, but hardly for another model
 N_CHANGES = 14
 N_ROWS, N_COLUMNS = 600, 5
 
@@ -87,7 +87,7 @@ def _go_on(path: Path, model: GraftBoostClassifier) -> None:
 
 
 def _save(model: GraftBoostClassifier, path: Path) -> None:
-    """Save where there may be no room: all of it is there, or nothing."""
+    """Save where there may be no room: the file is complete, or there is none."""
     try:
         model.save(path)
     except OSError:
@@ -96,7 +96,7 @@ def _save(model: GraftBoostClassifier, path: Path) -> None:
         promised(not list(path.parent.glob(".*.tmp")), "a part of a file is left behind")
 
 
-# --- a file system that is full -------------------------------------------------------------------
+# --- full file system -----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def small_disk() -> Iterator[Path]:
     folder.rmdir()
 
 
-def test_a_file_system_that_is_full(small_disk: Path, model: GraftBoostClassifier) -> None:
+def test_full_file_system(small_disk: Path, model: GraftBoostClassifier) -> None:
     tally = Tally("the disk is full")
     n_refused = 0
     for spare in np.linspace(0, MOST_SPARE, N_SIZES).astype(int):
@@ -141,7 +141,7 @@ def test_a_file_system_that_is_full(small_disk: Path, model: GraftBoostClassifie
     assert n_refused
 
 
-# --- files that may not grow ----------------------------------------------------------------------
+# --- limited file size ----------------------------------------------------------------------------
 
 
 def _limited(model: GraftBoostClassifier, spare: int) -> tuple[bool, str]:
@@ -160,7 +160,7 @@ def _limited(model: GraftBoostClassifier, spare: int) -> tuple[bool, str]:
         return True, f"{'some' if refused else 'none'} refused"
 
 
-def test_files_that_may_not_grow(model: GraftBoostClassifier) -> None:
+def test_files_that_cannot_grow(model: GraftBoostClassifier) -> None:
     tally = Tally("the disk is full")
     for spare in np.linspace(0, MOST_SPARE // 4, N_SIZES).astype(int):
         ending = isolated(lambda: _limited(model, int(spare)))  # noqa: B023

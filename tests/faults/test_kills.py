@@ -20,11 +20,11 @@ from .tally import BrokenPromiseError, Tally, promised
 N_STORES = amount(suite=2, torture=60)
 N_ROUNDS = 20 if TORTURE else 6  # in each store
 N_WRITERS = 2
-MOST_SECONDS = 0.15  # that a writer has
+MOST_SECONDS = 0.15  # until a writer is killed
 
 
 def _write_forever(path: Path, writing: int, seed: int) -> None:
-    """Be a writer: change the store, and tell of every change that has returned."""
+    """Change the store, and report every change that has returned."""
     rng = random.Random(seed)
     while True:
         try:
@@ -48,7 +48,7 @@ def _start_writer(path: Path, writing: int, reading: int, seed: int) -> int:
 
 
 def _killed_writers(path: Path, rng: random.Random) -> tuple[list[str], list[int]]:
-    """Let writers write and kill them; returns the requests they told of, and how they ended."""
+    """Let writers write and kill them; returns the reported requests, and statuses."""
     reading, writing = os.pipe()
     writers = [_start_writer(path, writing, reading, rng.getrandbits(40)) for _ in range(N_WRITERS)]
     os.close(writing)
@@ -62,32 +62,32 @@ def _killed_writers(path: Path, rng: random.Random) -> tuple[list[str], list[int
         return [line.strip() for line in lines], statuses
 
 
-def _check(path: Path, told: list[str], *, read_only: bool) -> None:
+def _check(path: Path, reported: list[str], *, read_only: bool) -> None:
     with Store.open(path, read_only=read_only) as store:
         found = requests(store)
-        promised(not set(told) - set(found), "a change that had returned is lost")
+        promised(not set(reported) - set(found), "a change that had returned is lost")
         promised(len(found) == len(set(found)), "a change was made twice")
         store.verify()
     promised(read_only or not left_behind(path), "files are left behind")
 
 
 @pytest.mark.parametrize("seed", range(N_STORES))
-def test_writers_that_are_killed(tmp_path: Path, seed: int) -> None:
+def test_killed_writers(tmp_path: Path, seed: int) -> None:
     tally = Tally("writers are killed")
     rng = random.Random(seed)
     path = tmp_path / "store"
     create(path).close()
-    told: list[str] = []
+    reported: list[str] = []
     for round_ in range(N_ROUNDS):
         more, statuses = _killed_writers(path, rng)
-        told += more
+        reported += more
         try:
             promised(set(statuses) == {signal.SIGKILL}, "a writer has ended by itself")
-            _check(path, told, read_only=rng.random() < 0.5)
+            _check(path, reported, read_only=rng.random() < 0.5)
         except BrokenPromiseError as broken:
             tally.add(False, str(broken), f"seed {seed}, round {round_}")
         else:
             for _ in statuses:
                 tally.add(True, "killed")
     tally.check()
-    assert told
+    assert reported

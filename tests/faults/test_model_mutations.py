@@ -1,4 +1,4 @@
-"""No saved model, however odd, is anything but used or refused."""
+"""An invalid model file is either used or refused: no crash, no hang, no other error."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import graftboost
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
 from graftboost.persistence.file_format import InvalidFileError
 
+from .modified_stores import KINDS, N_ROWS, SMALL, make_rows
 from .mutating import cut, flipped, overwritten, resealed, with_lying_length
 from .mutation_runs import check_mutations
-from .odd_stores import KINDS, N_ROWS, SMALL, make_rows
 from .scale import amount
 
 N_MUTATIONS = int(os.environ.get("GRAFTBOOST_MUTATIONS", amount(suite=800, torture=20_000)))
@@ -38,7 +38,7 @@ def _mutated(content: bytes, seed: int) -> bytes:
 
 
 def _use(path: Path, kind: str, seed: int) -> str:
-    """Do all that there is to do with a model; returns how far that went."""
+    """Use a model in every way; returns how far that was possible."""
     rows = make_rows(kind, seed, 3)
     del rows["attributes"]
     try:
@@ -46,7 +46,7 @@ def _use(path: Path, kind: str, seed: int) -> str:
         model.predict(rows["X"])
     except InvalidFileError:
         return "refused when loaded"
-    # The state is checked when it is first needed, and by then it is a model and not a file.
+    # The state is checked when it is first needed, which raises another error.
     try:
         model.remove(np.random.default_rng(seed).choice(model.row_ids_, 2, replace=False))
         model.add(**rows)

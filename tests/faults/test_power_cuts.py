@@ -1,6 +1,6 @@
-"""The power is cut at any moment: what had returned is there, and nothing that nobody asked for.
+"""The power is cut at any moment: changes that had returned are there, and no others.
 
-`power` says what a cut may leave. Changes are recorded once, and cut at any number of places.
+`power` defines what a cut may leave. Changes are recorded once, and cut at many places.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _recorded(shim: Path, folder: Path, seed: int) -> list[Entry]:
-    """Change the store in a folder, or make it there; returns the calls that did so."""
+    """Create or change the store in a folder; returns the recorded calls."""
     log = folder.with_name(f"{folder.name} log")
     arguments = [str(folder), str(log), str(seed), str(N_CHANGES)]
     environment = {
@@ -52,7 +52,7 @@ def _recorded(shim: Path, folder: Path, seed: int) -> list[Entry]:
 
 
 class Expected:
-    """What has to be there, by the marks that were passed."""
+    """The changes that must be there, according to the marks so far."""
 
     def __init__(self, returned: list[str]) -> None:
         self.returned = returned  # requests
@@ -74,7 +74,7 @@ class Expected:
             self.returned.append(name)
 
     def check(self, folder: Path, *, read_only: bool) -> str:
-        """Raise if what a cut has left is not as promised; returns what it has left."""
+        """Raise an error if a cut broke a promise; returns what it left."""
         self._check_saved(folder / MODEL)
         try:
             store = Store.open(folder / STORE, read_only=read_only)
@@ -114,8 +114,8 @@ def test_power_cuts(shim: Path, tmp_path: Path, seed: int) -> None:
     tally.check()
 
 
-def test_cuts_are_noticed_where_nothing_is_synced(shim: Path, tmp_path: Path) -> None:
-    """The same calls without a sync break the promise: it is not kept by chance."""
+def test_cuts_without_syncs_are_detected(shim: Path, tmp_path: Path) -> None:
+    """The same calls without syncs break the promise, so it is not kept by chance."""
     tally = Tally("")
     folder = tmp_path / "disk"
     folder.mkdir()
@@ -128,9 +128,9 @@ def test_cuts_are_noticed_where_nothing_is_synced(shim: Path, tmp_path: Path) ->
 def _cut_everywhere(
     disk: Disk, entries: list[Entry], expected: Expected, left: Path, seed: int, tally: Tally
 ) -> None:
-    """Cut the power at moments all over a recording."""
+    """Cut the power at random moments of a recording."""
     rng = random.Random(seed)
-    # A model is written by many writes, which are much alike.
+    # A model is written by many similar writes.
     weights = [0.2 if entry.kind == "W" else 1.0 for entry in entries]
     moments = Counter(rng.choices(range(len(entries)), weights, k=N_CUTS))
     seen: set[str] = set()
@@ -156,7 +156,7 @@ def _cut_everywhere(
 
 
 def _cut_before(shim: Path, left: Path, seed: int) -> list[str]:
-    """Leave what a cut during other changes leaves; returns the requests that are there."""
+    """Write the state after a cut during other changes; returns the requests in it."""
     rng = random.Random(seed)
     folder = left.with_name("before")
     folder.mkdir()

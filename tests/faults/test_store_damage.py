@@ -1,4 +1,4 @@
-"""Bytes of a store's files change on the disk, or go: that is reported, or harms nothing."""
+"""Bytes of a store's files are changed or lost on the disk: this is reported, or harmless."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from graftboost.store import Store
 
 from .isolation import isolated_each
+from .modified_stores import KINDS, REFUSALS, Files, make_rows
 from .mutating import cut, flipped, overwritten, records_of, with_lying_length
-from .odd_stores import KINDS, REFUSALS, Files, make_rows
 from .scale import amount
 from .store_changes import requests
 from .tally import Tally
@@ -25,7 +25,7 @@ REPORTED = "reported"
 def _damaged_journal(files: Files, seed: int) -> bytes:
     """Return a journal that is cut off, or has records that are damaged, missing or misplaced.
 
-    All of its changes have receipts, so not even the last can be taken for one that was under way.
+    All changes have receipts, so not even the last one can be mistaken for an unfinished change.
     """
     rng = random.Random(seed)
     journal = files.contents["journal"]

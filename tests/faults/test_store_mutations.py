@@ -1,6 +1,6 @@
-"""No store, however odd, is anything but used or refused: no crash, no hang, no other error.
+"""An invalid store is either used or refused: no crash, no hang, no other error.
 
-``GRAFTBOOST_MUTATIONS=100000 make sanitize ARGS="-k mutations"`` looks at many under sanitizers.
+``GRAFTBOOST_MUTATIONS=100000 make sanitize ARGS="-k mutations"`` tries many with sanitizers.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import pytest
 
 from graftboost.store import Store
 
+from .modified_stores import KINDS, REFUSALS, Files, make_rows
 from .mutating import change_lines, cut, flipped, overwritten, records_of, resealed
 from .mutation_runs import check_mutations
-from .odd_stores import KINDS, REFUSALS, Files, make_rows
 from .scale import amount
 
 N_MUTATIONS = int(os.environ.get("GRAFTBOOST_MUTATIONS", amount(suite=2000, torture=60_000)))
 
 
 def _mutated(files: Files, seed: int) -> dict[str, bytes]:
-    """Return the files that are different, by what they are."""
+    """Return the changed files by their role."""
     rng = random.Random(seed)
     which = rng.random()
     if which < 0.45:
@@ -41,7 +41,7 @@ def _mutated(files: Files, seed: int) -> dict[str, bytes]:
 
 
 def _use(path: Path, kind: str, seed: int) -> str:
-    """Do all that there is to do with a store; returns how far that went."""
+    """Use a store in every way; returns how far that was possible."""
     stage = "opened to read"
     try:
         with Store.open(path, read_only=True) as store:

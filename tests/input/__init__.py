@@ -1,4 +1,4 @@
-"""Tables, targets, weights and ids on their way to the engine."""
+"""Reading and validating tables, targets, weights and ids."""
 
 import pytest
 

@@ -22,7 +22,7 @@ SMALL: dict[str, Any] = {
 
 
 def make_cells() -> np.ndarray:
-    """Columns of counts, of numbers of either sign, of next to nothing, and one that is full."""
+    """Columns of counts, of positive and negative numbers, nearly empty ones, and a full one."""
     rng = np.random.default_rng(0)
     X = np.zeros((N_ROWS, N_COLUMNS))
     for f in range(N_COLUMNS):
@@ -51,7 +51,7 @@ def make_model(target: str = "two classes", **parameters: Any) -> Any:
 
 
 def assert_same(model: Any, other: Any, table: np.ndarray = X) -> None:
-    """Compare what two models say of the same rows, to the last bit."""
+    """Compare the predictions of two models for the same rows, bit for bit."""
     expected = other._raw_scores(table)
     assert np.array_equal(model._raw_scores(table), expected)
     assert np.array_equal(model._raw_scores(scipy.sparse.csr_matrix(table)), expected)
@@ -62,7 +62,7 @@ def assert_same(model: Any, other: Any, table: np.ndarray = X) -> None:
 
 
 def assert_same_report(report: Any, other: Any) -> None:
-    """Compare what two updates did; how long they took is their own matter."""
+    """Compare the reports of two updates, except for the seconds."""
     for field in fields(report):
         if field.name != "seconds":
             assert np.array_equal(getattr(report, field.name), getattr(other, field.name)), field
@@ -76,7 +76,7 @@ def with_cell(value: float, column: int, form: str = "csr") -> Any:
 
 
 def make_wide(seed: int, n_rows: int, cells_per_row: int = 3) -> tuple[Any, np.ndarray]:
-    """Rows with a few words each; the first words tell the class."""
+    """Rows with a few words each; the first words determine the class."""
     rng = np.random.default_rng(seed)
     words = rng.integers(100, WIDTH, (n_rows, cells_per_row))
     words[:, 0] = 1_000 * rng.integers(0, 20, n_rows) + WIDTH // 2

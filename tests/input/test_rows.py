@@ -1,4 +1,4 @@
-"""Targets, weights and ids on their way to the engine."""
+"""Reading and validating targets, weights and ids."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from graftboost.input.weights import check_weight, weigh_classes
         np.array([-128, 127], dtype=np.int8),
     ],
 )
-def test_integers_are_coded_by_table_as_by_sorting(values):
+def test_coding_by_table_equals_coding_by_sorting(values):
     values = np.asarray(values)
     codes, distinct = code_integers(values)
     expected, inverse = np.unique(values, return_inverse=True)
@@ -73,7 +73,7 @@ def test_row_ids():
     assert check_row_ids(range(4), 4).tolist() == [0, 1, 2, 3]
 
 
-def test_a_row_is_held_out_whatever_the_others_are(rng):
+def test_holding_out_a_row_does_not_depend_on_the_others(rng):
     ids = rng.permutation(100_000)[:5_000] - 50_000
     held = held_out(ids, 0.2, seed=1)
     assert held.mean() == pytest.approx(0.2, abs=0.02)
@@ -88,7 +88,7 @@ def test_at_least_one_row_is_held_out():
     assert held_out(np.arange(3), 1e-9, seed=0).sum() == 1
 
 
-def test_held_out_rows_go_nowhere_else(rng):
+def test_each_row_is_either_trained_on_or_held_out(rng):
     X, y = rng.normal(size=(100, 2)), np.arange(100.0)
     rows = Rows(X, y, weight=y + 1, ids=np.arange(100) + 5)
     train, validation = rows.hold_out(0.3, seed=0)

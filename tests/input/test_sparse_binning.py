@@ -1,4 +1,4 @@
-"""Bins of sparse tables are those of the arrays."""
+"""Bins of sparse tables equal those of arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_every_way_to_cut(binning: str, max_bins: int, split_sample: float) -> N
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_more_rows_than_are_looked_at_to_place_bins(weighted: bool) -> None:
+def test_more_rows_than_are_sampled_for_bins(weighted: bool) -> None:
     rng = np.random.default_rng(0)
     n = 300_000
     cells = np.zeros((n, 4), dtype=np.float32)
@@ -38,8 +38,8 @@ def test_more_rows_than_are_looked_at_to_place_bins(weighted: bool) -> None:
 
 
 @pytest.mark.parametrize("edges", [{2: [-0.5, 0.5], 3: [1.5]}, {3: []}, {0: [0.0]}])
-def test_edges_that_are_given(edges: dict[int, list[float]]) -> None:
-    """Also for columns that no row, or next to none, has."""
+def test_given_edges(edges: dict[int, list[float]]) -> None:
+    """Also for columns that are empty or nearly empty."""
     y = TARGETS["two classes"]
     model = make_model(bin_edges=edges).fit(scipy.sparse.csr_array(X), y)
     dense = make_model(bin_edges=edges).fit(X, y)

@@ -1,4 +1,4 @@
-"""Categories in sparse tables, where a cell that is not stored may be one of them."""
+"""Categories in sparse tables, where a cell that is not stored may be a category."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .sparse_tables import N_ROWS, TARGETS, X, assert_same, assert_same_report, 
 
 
 def make_categories(shift: float = 0.0) -> np.ndarray:
-    """Columns of numbers that name things; in most of them 0 is the most frequent."""
+    """Columns of categories; in most of them 0 is the most frequent."""
     rng = np.random.default_rng(5)
     cells = np.zeros((N_ROWS, 5))
     cells[:, 0] = rng.choice([0, 3, 7], N_ROWS, p=[0.8, 0.1, 0.1]) + shift
     cells[:, 1] = rng.choice([-2, 0, 5.5], N_ROWS)
-    cells[:, 2] = rng.choice([4, 6], N_ROWS)  # 0 is no category
+    cells[:, 2] = rng.choice([4, 6], N_ROWS)  # 0 is not a category
     cells[:, 3] = np.where(rng.random(N_ROWS) < 0.05, rng.integers(1, 4, N_ROWS), 0)
     cells[:, 4] = np.where(rng.random(N_ROWS) < 0.3, rng.normal(size=N_ROWS), 0)
     cells[rng.random(cells.shape) < 0.05] = np.nan
@@ -50,12 +50,12 @@ def test_categories_in_sparse_tables(categorical: list[Any], shift: float) -> No
     assert_same(model, dense, cells)
 
 
-def test_categories_that_are_not_there() -> None:
+def test_unseen_categories() -> None:
     with pytest.raises(ValueError, match="categorical_features contains 30"):
         make_model(categorical_features=[30]).fit(scipy.sparse.csr_array(X), TARGETS["two classes"])
 
 
-def test_a_categorical_column_that_no_row_has(tmp_path: Path) -> None:
+def test_empty_categorical_column(tmp_path: Path) -> None:
     cells = make_categories()
     cells[:, 3] = 0
     y = np.nan_to_num(cells[:, 4])

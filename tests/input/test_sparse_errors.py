@@ -1,4 +1,4 @@
-"""Sparse tables that are refused; the model stays as it was."""
+"""Invalid sparse tables; the model is unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .sparse_tables import N_COLUMNS, N_ROWS, TARGETS, X, make_model, with_cell
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
-def test_infinity_names_its_column(value: float, form: str) -> None:
+def test_error_names_the_column_with_infinity(value: float, form: str) -> None:
     y = TARGETS["two classes"]
     model = make_model().fit(scipy.sparse.csr_array(X), y)
     before = pickle.dumps(model._engine_model)
@@ -43,7 +43,7 @@ def test_infinity_names_its_column(value: float, form: str) -> None:
     ("part", "place", "value"),
     [("indptr", 0, 1), ("indptr", 2, 10**6), ("indptr", -1, 10**6), ("indices", 1, 10**6)],
 )
-def test_tables_that_were_broken_after_they_were_made(
+def test_tables_made_invalid_after_construction(
     form: str, part: str, place: int, value: int
 ) -> None:
     y = TARGETS["two classes"]
@@ -64,7 +64,7 @@ def test_tables_that_were_broken_after_they_were_made(
         make_model().fit(X, y, X_val=table, y_val=y)
 
 
-def test_parts_that_add_up_to_infinity() -> None:
+def test_duplicates_that_add_up_to_infinity() -> None:
     table = scipy.sparse.csr_matrix(
         (np.full(2, 3e38, dtype=np.float32), [1, 1], [0, 2, 2]), shape=(2, 3)
     )
@@ -101,7 +101,7 @@ def test_another_number_of_columns(n_columns: int) -> None:
     ],
     ids=["no rows", "no columns", "complex", "one dimension", "too many columns"],
 )
-def test_tables_that_are_refused(table: Any, message: str) -> None:
+def test_invalid_tables(table: Any, message: str) -> None:
     y = TARGETS["regression"][: table.shape[0]]
     with pytest.raises((ValueError, TypeError), match=message):
         make_model("regression").fit(table, y)
@@ -113,7 +113,7 @@ def test_target_of_another_length() -> None:
 
 
 @pytest.mark.parametrize("stats_memory", [-1, -0.5, "much", np.nan])
-def test_stats_memory_that_is_refused(stats_memory: Any) -> None:
+def test_invalid_stats_memory(stats_memory: Any) -> None:
     y = TARGETS["two classes"]
     with pytest.raises((ValueError, TypeError), match="stats_memory"):
         make_model(stats_memory=stats_memory).fit(X, y)

@@ -1,4 +1,4 @@
-"""Sparse tables of every form, on their way to the engine: the model is that of the array."""
+"""Sparse tables of every format give the same model as arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
 @pytest.mark.filterwarnings("ignore:Constructing a DIA matrix")
 @pytest.mark.parametrize("kind", ["matrix", "array"])
 @pytest.mark.parametrize("form", FORMATS)
-def test_every_format_gives_the_model_of_the_array(form: str, kind: str) -> None:
+def test_every_format_gives_the_same_model_as_the_array(form: str, kind: str) -> None:
     make: Callable[[Any], Any] = getattr(scipy.sparse, f"{form}_{kind}")
     y = TARGETS["two classes"]
     dense = make_model().fit(X[:200], y[:200])
@@ -63,7 +63,7 @@ def test_large_indices() -> None:
 
 
 def messy() -> Any:
-    """X with unsorted columns, cells that come in two parts, and zeros that are stored."""
+    """X with unsorted columns, cells stored in two parts, and stored zeros."""
     rng = np.random.default_rng(3)
     data, columns, begin = [], [], [0]
     for row in X:
@@ -77,7 +77,7 @@ def messy() -> Any:
     return scipy.sparse.csr_matrix((np.array(data), np.array(columns), begin), shape=X.shape)
 
 
-def test_messy_tables_are_read_and_left_alone() -> None:
+def test_messy_tables_are_read_and_not_modified() -> None:
     table, y = messy(), TARGETS["two classes"]
     before = [table.data.copy(), table.indices.copy(), table.indptr.copy()]
     dense = make_model().fit(X, y)
@@ -92,7 +92,7 @@ def test_messy_tables_are_read_and_left_alone() -> None:
         assert np.array_equal(found, expected, equal_nan=found.dtype.kind == "f")
 
 
-def test_a_table_is_not_changed_and_need_not_be_writable() -> None:
+def test_tables_are_not_modified_and_may_be_read_only() -> None:
     table, y = scipy.sparse.csr_array(X), TARGETS["two classes"]
     for part in (table.data, table.indices, table.indptr):
         part.flags.writeable = False
@@ -112,8 +112,8 @@ def test_stored_zeros_are_zeros() -> None:
     assert_same(make_model().fit(full, y), make_model().fit(scipy.sparse.csr_array(X), y))
 
 
-def test_cells_of_which_the_parts_cancel() -> None:
-    """Parts of a cell add up: to zero, or to NaN where one of them is missing."""
+def test_duplicates_that_cancel() -> None:
+    """The parts of a cell are added: to zero, or to NaN if one of them is missing."""
     y = np.arange(60.0) % 7
     cells = np.column_stack([np.arange(60) % 7 == 3, np.arange(60) % 2, np.zeros(60)]).astype(float)
     cells[::9, 1] = np.nan

@@ -1,4 +1,4 @@
-"""Arrays and data frames on their way to the engine."""
+"""Reading and validating arrays and data frames."""
 
 import datetime
 import pickle
@@ -91,7 +91,7 @@ def test_float_arrays_are_passed_on_without_a_copy(rng, dtype, view):
         (object, np.float64),
     ],
 )
-def test_other_numbers_become_the_float_that_holds_them(dtype, expected):
+def test_other_numbers_are_converted_to_exact_floats(dtype, expected):
     X = np.array([[0, 1], [1, 0], [1, 1]], dtype=dtype)
     encoded = encode(X)
     assert encoded.dtype == expected
@@ -111,7 +111,7 @@ def test_any_view_gives_the_same_model(two_classes, assert_same_model):
     assert_same_model(GraftBoostClassifier(n_estimators=5).fit(X, y), expected)
 
 
-def test_the_callers_array_is_not_changed(two_classes):
+def test_callers_array_is_not_modified(two_classes):
     X, y = two_classes
     X[:, 2] = np.digitize(X[:, 2], [-1, 0, 1]) + 5
     before = X.copy()
@@ -121,8 +121,8 @@ def test_the_callers_array_is_not_changed(two_classes):
 
 @pytest.mark.parametrize("form", ["array", "Fortran", "pandas", "polars", "one block", "sparse"])
 @pytest.mark.parametrize("parameters", [{}, {"early_stopping": True, "class_weight": "balanced"}])
-def test_nothing_that_the_caller_passes_is_changed(two_classes, form, parameters):
-    """Copies are overwritten after a fit or an update: only copies."""
+def test_callers_tables_are_not_modified(two_classes, form, parameters):
+    """Only copies are overwritten after a fit or an update."""
     X, y = two_classes
     X[:, 2] = np.digitize(X[:, 2], [-1, 0, 1]) + 5
     table = {
@@ -161,7 +161,7 @@ def test_frames_and_arrays_give_the_same_model(rng, assert_same_model):
         np.testing.assert_array_equal(model.predict(frame), expected.predict(X))
 
 
-def test_targets_come_from_any_library(rng, assert_same_model):
+def test_targets_of_any_library(rng, assert_same_model):
     columns, _ = mixed_columns(rng)
     X = array_of(columns)
     labels = np.where(columns["flag"], "yes", "no")
@@ -226,7 +226,7 @@ def test_unusual_columns_of_numbers():
         assert np.isnan(encode(empty)).all()
 
 
-def test_names_that_are_not_strings_are_no_names(two_classes):
+def test_names_that_are_not_strings_are_ignored(two_classes):
     X, y = two_classes
     model = GraftBoostClassifier(n_estimators=2).fit(pd.DataFrame(X), y)
     assert not hasattr(model, "feature_names_in_")
@@ -235,7 +235,7 @@ def test_names_that_are_not_strings_are_no_names(two_classes):
 # Categories.
 
 
-def test_categories_are_known_by_value(rng):
+def test_categories_are_identified_by_value(rng):
     columns, y = mixed_columns(rng)
     frame = frames_of(columns)["pandas"]
     model = GraftBoostRegressor(n_estimators=10).fit(frame, y)
@@ -256,7 +256,7 @@ def test_categories_are_known_by_value(rng):
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-def test_the_order_of_rows_does_not_order_categories(rng, library, assert_same_model):
+def test_categories_do_not_depend_on_the_order_of_rows(rng, library, assert_same_model):
     columns, y = mixed_columns(rng)
     order = rng.permutation(len(y))
     shuffled = {name: np.asarray(column)[order].tolist() for name, column in columns.items()}
@@ -283,7 +283,7 @@ def test_unseen_and_missing_categories():
         np.testing.assert_array_equal(colours.encode(column, "colour"), [1, 2, np.nan])
 
 
-def test_an_unseen_category_is_none_of_the_seen(rng):
+def test_unseen_categories_can_be_predicted(rng):
     y = np.repeat([0.0, 1.0, 5.0], 100)
     colour = np.repeat(["red", "green", "blue"], 100)
     X = pd.DataFrame({"colour": pd.Categorical(colour)})
@@ -293,7 +293,7 @@ def test_an_unseen_category_is_none_of_the_seen(rng):
     np.testing.assert_allclose(model.predict(X), y, atol=0.1)
 
 
-def test_declared_categories_need_no_rows():
+def test_declared_categories_without_rows():
     declared = ["a", "b", "c"]
     values = ["c", "a", "c"]
     for column in (
@@ -337,12 +337,12 @@ def test_numbers_are_found_among_categories(values):
     column = np.array([*values, np.nan, 0.75, -1e300, 1e300, 5.5])
     found = Categories(values).encode(column, "column")
     if Categories(values).are_own_codes:
-        np.testing.assert_array_equal(found, column)  # the engine tells that 0.75 is no code
+        np.testing.assert_array_equal(found, column)  # the engine detects that 0.75 is not a code
     else:
         np.testing.assert_array_equal(found, [0, 1, np.nan, 2, 2, 2, 2])
 
 
-def test_numbers_that_are_codes_already_are_not_copied(rng):
+def test_numbers_that_are_already_codes_are_not_copied(rng):
     X = np.column_stack([rng.normal(size=50), rng.permutation(50) % 4])
     assert np.shares_memory(encode(X, [1]), X)
     assert not np.shares_memory(encode(X + 1, [1]), X)
@@ -370,7 +370,7 @@ def test_lists_of_rows_keep_numbers_beside_text():
     np.testing.assert_array_equal(encode(rows, [0]), [[0, 1.5], [1, 2.5]])
 
 
-def test_categories_of_many_types_have_an_order():
+def test_categories_of_several_types_are_ordered():
     mixed = Categories([(1, 2), "b", 3, "a"])
     assert mixed.values == Categories(["a", 3, "b", (1, 2)]).values
     days = [datetime.date(2024, 5, 2), datetime.date(2024, 5, 1)]

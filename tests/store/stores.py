@@ -1,4 +1,4 @@
-"""Small models in stores, and changes of them that follow from a number."""
+"""Small models in stores, and numbered changes of them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def journal_of(path: Path) -> Path:
 
 
 def records(path: Path) -> list[bytes]:
-    """Return the changes in a store's journal, each as its bytes."""
+    """Return the changes in a store's journal as bytes."""
     data, found = journal_of(path).read_bytes(), []
     while data:
         size = file_format.PREFIX.unpack_from(data)[4]
@@ -72,13 +72,13 @@ def records(path: Path) -> list[bytes]:
 
 
 def reseal_journal(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> None:
-    """Change header and arrays of the last record of a journal; its checksums are right again."""
+    """Change header and arrays of the last record of a journal, with valid checksums."""
     *before, last = records(path)
     journal_of(path).write_bytes(b"".join([*before, _resealed(last, change)]))
 
 
 def reseal_model(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> None:
-    """Change header and arrays of a store's model; its checksums are right again."""
+    """Change header and arrays of a store's model, with valid checksums."""
     [model] = path.glob("model-*.graft")
     model.write_bytes(_resealed(model.read_bytes(), change))
 

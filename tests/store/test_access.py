@@ -1,4 +1,4 @@
-"""Who may read a store, and what a store does with links and other things that are no files."""
+"""Permissions of a store, and links and other special files in its directory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("umask")
-def test_a_store_is_its_owners(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_a_new_store(tmp_path: Path) -> None:
     path = tmp_path / "stores" / "store"
     Store.create(path, make_model()).close()
     _use(path)
@@ -54,7 +54,7 @@ def test_a_store_is_its_owners(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("umask")
-def test_what_is_opened_to_a_group_stays_open(tmp_path: Path) -> None:
+def test_permissions_of_a_group_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "store"
     Store.create(path, make_model()).close()
     path.chmod(0o750)
@@ -65,7 +65,7 @@ def test_what_is_opened_to_a_group_stays_open(tmp_path: Path) -> None:
     assert set(_modes(path).values()) == {0o640}
 
 
-def test_what_is_closed_by_hand_stays_closed(tmp_path: Path) -> None:
+def test_files_in_an_existing_directory_are_private(tmp_path: Path) -> None:
     path = tmp_path / "store"
     path.mkdir()
     path.chmod(0o755)  # the user's own directory keeps its permissions
@@ -76,8 +76,8 @@ def test_what_is_closed_by_hand_stays_closed(tmp_path: Path) -> None:
     assert set(_modes(path).values()) == {0o600}
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to any group")
-def test_the_group_stays_too(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change to any group")
+def test_the_group_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "store"
     Store.create(path, make_model()).close()
     for file in path.iterdir():
@@ -121,7 +121,7 @@ def test_links_are_refused(path: Path, name: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["journal-000002.graft", "receipts.jsonl"])
-def test_links_that_are_put_there_later(path: Path, name: str) -> None:
+def test_links_created_while_the_store_is_open(path: Path, name: str) -> None:
     victim = path.with_name("victim")
     victim.write_bytes(PRECIOUS)
     with Store.open(path) as store:
@@ -134,7 +134,7 @@ def test_links_that_are_put_there_later(path: Path, name: str) -> None:
     assert victim.read_bytes() == PRECIOUS
 
 
-def test_a_link_in_place_of_a_model_to_come(path: Path) -> None:
+def test_link_in_place_of_the_next_model(path: Path) -> None:
     victim = path.with_name("victim")
     victim.write_bytes(PRECIOUS)
     with Store.open(path) as store:
@@ -158,13 +158,13 @@ def test_a_store_reached_through_a_link(path: Path) -> None:
 
 @pytest.mark.parametrize("name", OWN_FILES)
 @pytest.mark.parametrize("kind", ["pipe", "directory"])
-def test_what_is_no_file_is_refused(path: Path, name: str, kind: str) -> None:
+def test_other_kinds_of_files_are_refused(path: Path, name: str, kind: str) -> None:
     (path / name).unlink()
     if kind == "pipe":
         os.mkfifo(path / name)
     else:
         (path / name).mkdir()
-    # In a process of its own, for what waits for the pipe's other end waits for ever.
+    # In a process of its own, because opening a pipe may block for ever.
     code = f"from graftboost.store import Store; Store.open({str(path)!r})"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False

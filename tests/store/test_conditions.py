@@ -1,4 +1,4 @@
-"""Conditions find rows, and run nothing."""
+"""Conditions select rows, and do not run code."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ COLUMNS = {
         ("True == True", [0, 1, 2, 3]),
     ],
 )
-def test_found(condition: str, found: list[int]) -> None:
+def test_valid_conditions(condition: str, found: list[int]) -> None:
     assert np.flatnonzero(where(condition, COLUMNS)).tolist() == found
 
 
 @pytest.mark.parametrize(
-    ("condition", "told"),
+    ("condition", "message"),
     [
         ("", "is not valid"),
         ("n ==", "is not valid"),
@@ -71,6 +71,6 @@ def test_found(condition: str, found: list[int]) -> None:
         ("(" * 500 + "n" + ")" * 500 + " == 1", "."),
     ],
 )
-def test_told(condition: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_invalid_conditions(condition: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         where(condition, COLUMNS)

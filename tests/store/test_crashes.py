@@ -1,6 +1,6 @@
-"""A writer is killed at any moment; whoever opens the store next finds a whole state.
+"""A writer is killed at any moment; the store is in a consistent state when it is opened next.
 
-``GRAFTBOOST_KILLS=300 make test ARGS="-k crashes"`` kills more often.
+``GRAFTBOOST_KILLS=300 make test ARGS="-k crashes"`` kills 300 writers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OPERATIONS = ("write", "flush", "rename", "flush_directory", "remove")
 
 
 class Expected:
-    """What the store's model is after each change, by an estimator that nobody kills."""
+    """The state of the model after each change, computed with an estimator."""
 
     def __init__(self) -> None:
         self._model = make_model()
@@ -54,7 +54,7 @@ def expected() -> Expected:
 
 @contextmanager
 def writer(path: Path, prepare: Callable[[], None] = lambda: None) -> Iterator[tuple[int, int]]:
-    """Start a process that changes a store and says the number of each change that returned."""
+    """Start a process that changes a store and reports the number of each change that returned."""
     reading, writing = os.pipe()
 
     def write() -> None:
@@ -80,8 +80,8 @@ def _change_forever(path: Path, writing: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _said(reading: int) -> int:
-    """Return the last change that returned, of all that were said until the writer died."""
+def _last_reported(reading: int) -> int:
+    """Return the last change that the writer reported before it was killed."""
     last = -1
     while data := os.read(reading, 4096):
         last = data[-1]
@@ -89,8 +89,8 @@ def _said(reading: int) -> int:
 
 
 def _check(path: Path, last: int, expected: Expected) -> int:
-    """Open the store; returns the change that it has come to."""
-    for read_only in (True, False):  # a reader first, who must not need a writer's tidying
+    """Open the store; returns the number of its last change."""
+    for read_only in (True, False):  # first a reader, which must not depend on a writer tidying up
         with Store.open(path, read_only=read_only, compact_every=COMPACT_EVERY) as store:
             number = store.history()[-1].number
             assert number in (last, last + 1)
@@ -114,12 +114,12 @@ def test_crashes_at_random_moments(tmp_path: Path, expected: Expected) -> None:
             time.sleep(rng.uniform(0, 0.08))
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            number = _check(path, max(number, _said(reading)), expected)
+            number = _check(path, max(number, _last_reported(reading)), expected)
 
 
 @pytest.mark.parametrize("moment", ["before", "half", "after"])
 def test_crashes_between_steps(tmp_path: Path, expected: Expected, moment: str) -> None:
-    """Every operation on the disk is the last one, in turn."""
+    """The writer is killed at every operation on the disk in turn."""
     rng = random.Random(moment)
     reached = set()
     for kill in range(N_KILLS // 6):
@@ -132,13 +132,13 @@ def test_crashes_between_steps(tmp_path: Path, expected: Expected, moment: str) 
 
         with writer(path, prepare) as (child, reading):
             os.waitpid(child, 0)
-            number = _check(path, max(0, _said(reading)), expected)
+            number = _check(path, max(0, _last_reported(reading)), expected)
             reached.add(number)
-        with writer(path) as (child, reading):  # and whoever comes after goes on
+        with writer(path) as (child, reading):  # and the next writer continues
             time.sleep(0.02)
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            _check(path, max(number, _said(reading)), expected)
+            _check(path, max(number, _last_reported(reading)), expected)
     assert len(reached) > 1
 
 
@@ -166,7 +166,7 @@ def _die_at(place: int, moment: str) -> None:
         setattr(atomic_file, name, dying(name))
 
 
-def test_a_crash_while_a_store_is_made(tmp_path: Path) -> None:
+def test_crash_while_a_store_is_created(tmp_path: Path) -> None:
     def create(path: Path, place: int) -> None:
         _die_at(place, "before")
         Store.create(path, make_model())
@@ -182,7 +182,7 @@ def test_a_crash_while_a_store_is_made(tmp_path: Path) -> None:
                 Store.open(path)
 
 
-def test_readers_see_whole_states(tmp_path: Path, expected: Expected) -> None:
+def test_readers_get_consistent_states(tmp_path: Path, expected: Expected) -> None:
     path = tmp_path / "store"
     Store.create(path, make_model()).close()
     seen = []

@@ -1,4 +1,4 @@
-"""When a disk fails, the store says what is certain and no more."""
+"""When a disk fails, the store reports exactly what is certain."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALLS = ("pwrite", "fsync", "ftruncate", "replace", "unlink")
 
 @contextmanager
 def failing(which: Callable[[str, int], bool]) -> Iterator[list[str]]:
-    """Let calls that change the disk fail: those of which `which(name, how many before)` holds."""
+    """Let calls that change the disk fail if `which(name, number of earlier calls)` is true."""
     really = {name: getattr(os, name) for name in CALLS}
     made: list[str] = []
 
@@ -61,7 +61,7 @@ def _outcome(call: Callable[[], Any]) -> Exception | None:
     return None
 
 
-# A change, and before and after it the mark in the lock file.
+# A change, with a mark in the lock file before and after it.
 CALLS_OF_A_CHANGE = ["pwrite", "pwrite", "fsync", "pwrite", "fsync", "pwrite"]
 
 
@@ -73,8 +73,8 @@ def test_every_call_of_a_change_fails_in_turn(path: Path, place: int, from_then_
         error = _outcome(lambda: store.remove([1], request="remove 1"))
     assert made[: place + 1] == CALLS_OF_A_CHANGE[: place + 1]
     if place == len(CALLS_OF_A_CHANGE) - 1:
-        assert error is None  # the change is on the disk, only the mark stays
-    elif place == 0 and from_then_on:  # nothing was written, but what there was cannot be read
+        assert error is None  # the change is on the disk, and only the mark remains
+    elif place == 0 and from_then_on:  # nothing was written, but the files cannot be read
         assert type(error) is StoreError
         assert "It holds what it held before the call" in str(error)
     elif from_then_on:
@@ -95,9 +95,9 @@ def test_every_call_of_a_change_fails_in_turn(path: Path, place: int, from_then_
         store.verify()
 
 
-def test_a_receipt_that_may_be_there_keeps_its_change(path: Path) -> None:
+def test_a_change_whose_receipt_may_exist_is_kept(path: Path) -> None:
     store = Store.open(path)
-    # The journal is written and flushed; of the receipt, neither flushing nor cutting it off works.
+    # The journal is written and flushed. The receipt can be neither flushed nor truncated.
     with (
         failing(lambda name, n: n >= 4) as made,
         pytest.raises(
@@ -120,7 +120,7 @@ def _inodes(path: Path) -> dict[str, int]:
 
 
 def _kill_while_flushing(path: Path) -> None:
-    """Have a writer killed during the fsync of a change, whose outcome it never learns."""
+    """Kill a writer during the fsync of a change, so that the outcome is unknown."""
 
     def write() -> None:
         store = Store.open(path)
@@ -131,7 +131,7 @@ def _kill_while_flushing(path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["a failed fsync", "killed"])
-def test_what_a_writer_may_not_have_flushed_is_copied(path: Path, end: str) -> None:
+def test_files_that_may_not_be_flushed_are_copied(path: Path, end: str) -> None:
     """A failed fsync leaves pages that count as written. Flushing them again does nothing."""
     if end == "killed":
         _kill_while_flushing(path)
@@ -150,11 +150,11 @@ def test_what_a_writer_may_not_have_flushed_is_copied(path: Path, end: str) -> N
     assert (path / "lock").read_bytes().startswith(b"settled\n")
     before = _inodes(path)
     Store.open(path).close()
-    assert _inodes(path) == before  # nothing is copied that is on the disk
+    assert _inodes(path) == before  # flushed files are not copied
 
 
 @pytest.mark.parametrize("place", range(6))
-def test_copies_that_fail(path: Path, place: int) -> None:
+def test_failing_copies(path: Path, place: int) -> None:
     _kill_while_flushing(path)
     before = files(path)
     # Calls 0 and 1 write the name of the process into the lock file.
@@ -164,15 +164,15 @@ def test_copies_that_fail(path: Path, place: int) -> None:
     assert {name: after[name] for name in before if name != "lock"} == {
         name: content for name, content in before.items() if name != "lock"
     }
-    assert after["lock"].startswith(b"writing\n")  # so the next writer copies
+    assert after["lock"].startswith(b"writing\n")  # so that the next writer copies the files
     with Store.open(path) as store:
         assert store.n_rows == N_ROWS - 2
         store.verify()
     assert len(files(path)) == 4
 
 
-def test_receipts_that_are_missing_are_written_one_by_one(path: Path) -> None:
-    """Of two that are written at once, a power cut can garble the first and leave the second."""
+def test_missing_receipts_are_written_one_by_one(path: Path) -> None:
+    """If two are written at once, a power cut can damage the first and keep the second."""
     with Store.open(path) as store:
         store.remove([1])
         store.remove([2])
@@ -205,7 +205,7 @@ def test_receipts_that_are_missing_are_written_one_by_one(path: Path) -> None:
     assert log.read_bytes() == b"".join(lines)
 
 
-def test_a_compaction_that_may_not_stay(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compaction_with_unknown_outcome(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store.open(path)
 
     def fails(directory: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_compaction_that_may_not_stay(path: Path, monkeypatch: pytest.MonkeyPa
         patch.setattr(atomic_file, "flush_directory", fails)
         with pytest.raises(OutcomeUnknownError, match="no change is lost"):
             store.compact()
-    # To go on could write a change that belongs to a model whose name a power cut takes away.
+    # A further change could belong to a model that a power cut removes.
     with pytest.raises(StoreError, match="is closed"):
         store.remove([1])
     with Store.open(path) as again:
@@ -223,8 +223,8 @@ def test_a_compaction_that_may_not_stay(path: Path, monkeypatch: pytest.MonkeyPa
         again.verify()
 
 
-def test_old_files_go_only_when_the_new_names_are_on_the_disk(path: Path) -> None:
-    """A writer is killed after it renamed the new model, and before that reached the disk."""
+def test_old_files_are_removed_after_the_new_names_are_flushed(path: Path) -> None:
+    """A writer is killed after it renamed the new model, before the rename is on the disk."""
     store = Store.open(path)
     store._state.write(2, atomic_file.PRIVATE)
     store.close()
@@ -235,7 +235,7 @@ def test_old_files_go_only_when_the_new_names_are_on_the_disk(path: Path) -> Non
     assert steps == ["fsync", "fsync", "unlink", "unlink", "fsync"]
 
 
-def test_a_store_that_may_not_be_there(tmp_path: Path) -> None:
+def test_creation_with_unknown_outcome(tmp_path: Path) -> None:
     with failing(lambda name, n: False) as made:
         Store.create(tmp_path / "first", make_model()).close()
     last_of_creating = len(made) - 1 - made[::-1].index("fsync")
@@ -247,7 +247,7 @@ def test_a_store_that_may_not_be_there(tmp_path: Path) -> None:
         if isinstance(error, OutcomeUnknownError):
             unknown += 1
             assert "It is not certain that the store" in str(error)
-            Store.open(path).close()  # here it is, for the power was not cut
+            Store.open(path).close()  # it exists, because the power was not cut
         elif error is not None:
             with pytest.raises(FileNotFoundError, match="There is no store"):
                 Store.open(path)
@@ -256,7 +256,7 @@ def test_a_store_that_may_not_be_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_done", [False, True])
-def test_a_rename_that_reports_an_error(tmp_path: Path, is_done: bool) -> None:
+def test_rename_that_reports_an_error(tmp_path: Path, is_done: bool) -> None:
     old, new = make_model(), make_model("regressor")
     path = tmp_path / "model"
     old.save(path)

@@ -1,4 +1,4 @@
-"""What is removed leaves the disk: patterns that no other row has are looked for."""
+"""Removed rows are erased from the disk, which is searched for their unique values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _rows(n: int, seed: int) -> Any:
 
 
 def _plant(X: Any, rows: list[int]) -> Any:
-    """Values that no other row has, one of them in every column."""
+    """Unique values, one in every column."""
     X = X.copy()
     X["town"] = X["town"].astype(str)
     for row in rows:
@@ -41,7 +41,7 @@ def _plant(X: Any, rows: list[int]) -> Any:
 
 
 def _patterns(model: Any, X: Any, y: Any, weight: Any, row: int, place: int) -> dict[str, bytes]:
-    """Return each encoding in which something of a row is written, if it is long enough to know."""
+    """Return the encodings of the values of a row that are long enough to be unique."""
     engine_model = model._engine_model
     found = {
         f"x{i}, {code}": struct.pack(f"<{code}", X.loc[place, f"x{i}"])
@@ -77,7 +77,7 @@ def _found_in(path: Path, patterns: dict[str, bytes]) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("kind", ["classifier", "regressor"])
 @pytest.mark.parametrize("arrived", ["at fit", "later"])
 @pytest.mark.parametrize("by_itself", [False, True])
-def test_nothing_of_a_removed_row_is_left(
+def test_files_contain_nothing_of_removed_rows(
     tmp_path: Path, kind: str, arrived: str, by_itself: bool
 ) -> None:
     rng = np.random.default_rng(0)

@@ -16,7 +16,7 @@ from tests.forking import fork, wait_for
 from .stores import N_ROWS, make_model, make_rows
 
 N_FORKS = 12
-SECONDS = 60  # for a child, before it counts as stuck
+SECONDS = 60  # after which a child counts as hung
 X, _ = make_rows(1, 5)
 
 
@@ -94,7 +94,7 @@ def test_forks_while_another_thread_updates(tmp_path: Path) -> None:
 
 
 def test_the_lock_ends_with_the_process_that_opened_the_store(tmp_path: Path) -> None:
-    """A child that lives on does not keep others from writing."""
+    """A child that outlives its parent does not prevent others from writing."""
     path = tmp_path / "store"
     Store.create(path, make_model()).close()
     reading, writing = os.pipe()

@@ -1,4 +1,4 @@
-"""Files whose checksums are right, and which say what cannot be: none of it reaches the engine."""
+"""Files with valid checksums and invalid content, which does not reach the engine."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ IN_JOURNAL: dict[str, Hostile] = {
     "half a class": _set("added_y", [0.5, 0, 1, 0]),
     "a missing class": _set("added_y", [np.nan, 0, 1, 0]),
     "an infinite class": _set("added_y", [np.inf, 0, 1, 0]),
-    # The codes that classes get.
+    # The codes of classes.
     "relabel beyond": _say(classes=NEW_CLASS, relabel=[10**6, -(10**6)]),
     "relabel twice": _say(classes=NEW_CLASS, relabel=[1, 1]),
     "relabel out of order": _say(classes=NEW_CLASS, relabel=[2, 1]),
@@ -157,7 +157,7 @@ IN_JOURNAL: dict[str, Hostile] = {
 
 
 def _unlogged(path: Path) -> None:
-    """Take the receipt of the last change away, as if its writer had been killed before."""
+    """Remove the receipt of the last change, as if its writer had been killed before writing it."""
     log = path / "receipts.jsonl"
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
 
@@ -176,7 +176,7 @@ def test_hostile_changes(tmp_path: Path, made: dict[str, bytes], what: str) -> N
     for name, content in made.items():
         (tmp_path / name).write_bytes(content)
     reseal_journal(tmp_path, lambda header, arrays: None)
-    Store.open(tmp_path, read_only=True).close()  # what is changed next is what is refused
+    Store.open(tmp_path, read_only=True).close()  # it is valid before it is manipulated
     reseal_journal(tmp_path, IN_JOURNAL[what])
     for read_only in (True, False):
         with pytest.raises(InvalidFileError, match=r"journal-000001\.graft is damaged"):
@@ -325,7 +325,7 @@ GRADIENTS = [2**31 - 1, -(2**31), 2**30 + 1]
 @pytest.mark.parametrize("value", GRADIENTS)
 @pytest.mark.parametrize("compacts", [False, True])
 def test_hostile_gradients_of_weighted_rows(tmp_path: Path, value: int, compacts: bool) -> None:
-    """Sums of these run over; the same file is refused by `load`."""
+    """Their sums overflow; `load` refuses the same file."""
     path = tmp_path / "store"
     X, y = make_rows(0, N_ROWS)
     model = make_model("regressor").fit(X, y, np.linspace(1, 2, N_ROWS))
@@ -344,7 +344,7 @@ def test_hostile_gradients_of_weighted_rows(tmp_path: Path, value: int, compacts
 @pytest.mark.parametrize("value", GRADIENTS)
 @pytest.mark.parametrize("kind", ["classifier", "regressor"])
 def test_hostile_gradients_of_unweighted_rows(tmp_path: Path, value: int, kind: str) -> None:
-    """No sum of these runs over: they are wrong, which `verify` finds, and do no other harm."""
+    """Their sums do not overflow; `verify` finds that they are wrong."""
     path = tmp_path / "store"
     Store.create(path, make_model(kind)).close()
     reseal_model(path, _recorded(value))

@@ -1,4 +1,4 @@
-"""A change whose call had returned is there, or its loss is reported; one under way may be gone."""
+"""A change whose call has returned is kept, or its loss is reported; others may be lost."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def _lines(path: Path) -> list[bytes]:
     return (path / "receipts.jsonl").read_bytes().splitlines(keepends=True)
 
 
-def _check_reported(path: Path, told: str = "Change [12] of .* was made.* but is lost") -> None:
+def _check_reported(path: Path, message: str = "Change [12] of .* was made.* but is lost") -> None:
     before = files(path)
     for read_only in (True, False):
-        with pytest.raises(InvalidFileError, match=told):
+        with pytest.raises(InvalidFileError, match=message):
             Store.open(path, read_only=read_only)
-    assert {**files(path), "lock": b""} == {**before, "lock": b""}  # whatever is left stays
+    assert {**files(path), "lock": b""} == {**before, "lock": b""}  # the files are unchanged
 
 
 # --- damage ---------------------------------------------------------------------------------------
 
 
-def test_a_flipped_bit_in_the_last_change(path: Path) -> None:
+def test_flipped_bit_in_the_last_change(path: Path) -> None:
     journal = journal_of(path)
     whole, last = journal.read_bytes(), records(path)[-1]
     begin = len(whole) - len(last)
@@ -58,7 +58,7 @@ def test_a_flipped_bit_in_the_last_change(path: Path) -> None:
 @pytest.mark.parametrize("at", [16, 24])
 @pytest.mark.parametrize("value", [0, 1, 40, 2**20, 2**31, 2**40, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_length_that_lies(path: Path, at: int, value: int, which: int) -> None:
+def test_wrong_lengths(path: Path, at: int, value: int, which: int) -> None:
     changes = [bytearray(record) for record in records(path)]
     changes[which][at : at + 8] = value.to_bytes(8, "little")
     journal_of(path).write_bytes(b"".join(changes))
@@ -66,7 +66,7 @@ def test_a_length_that_lies(path: Path, at: int, value: int, which: int) -> None
 
 
 @pytest.mark.parametrize("how", ["deleted", "emptied", "one change less", "cut", "zeros", "older"])
-def test_a_journal_that_lacks_a_change(path: Path, how: str) -> None:
+def test_journal_without_a_change(path: Path, how: str) -> None:
     journal = journal_of(path)
     first, last = records(path)
     match how:
@@ -89,7 +89,7 @@ def test_a_journal_that_lacks_a_change(path: Path, how: str) -> None:
     _check_reported(path)
 
 
-def test_a_file_cut_at_any_place(path: Path) -> None:
+def test_truncated_files(path: Path) -> None:
     journal = journal_of(path)
     whole = journal.read_bytes()
     for size in range(0, len(whole), 97):
@@ -98,7 +98,7 @@ def test_a_file_cut_at_any_place(path: Path) -> None:
             Store.open(path, read_only=True)
 
 
-def test_an_older_model_or_log(path: Path) -> None:
+def test_older_model_or_receipts(path: Path) -> None:
     older = files(path)
     with Store.open(path) as store:
         store.remove([18])
@@ -140,8 +140,8 @@ def _check_as_after(path: Path, *removed: int) -> None:
 
 
 @pytest.mark.parametrize("end", ["cut", "zeros", "garbage", "header only", "nothing"])
-def test_a_change_under_way_is_not_made(path: Path, end: str) -> None:
-    """The power fails before the journal is flushed: of its receipt nothing is written then."""
+def test_unfinished_change_is_not_made(path: Path, end: str) -> None:
+    """The power fails before the journal is flushed, and so before its receipt is written."""
     first, last = records(path)
     torn = {
         "cut": last[: len(last) // 3],
@@ -156,7 +156,7 @@ def test_a_change_under_way_is_not_made(path: Path, end: str) -> None:
 
 
 @pytest.mark.parametrize("end", ["nothing", "half", "zeros", "garbage", "lines of garbage"])
-def test_a_change_whose_receipt_was_under_way_is_made(path: Path, end: str) -> None:
+def test_change_with_an_unfinished_receipt_is_made(path: Path, end: str) -> None:
     *lines, last = _lines(path)
     torn = {
         "nothing": b"",
@@ -171,14 +171,14 @@ def test_a_change_whose_receipt_was_under_way_is_made(path: Path, end: str) -> N
         assert store.receipt("erase me").number == 2
 
 
-def test_a_receipt_that_is_damaged_before_others_is_reported(path: Path) -> None:
+def test_damaged_receipt_before_others_is_reported(path: Path) -> None:
     first, second, third = _lines(path)
     (path / "receipts.jsonl").write_bytes(first + second[:-9] + b'0000000"\n' + third)
     _check_reported(path, "receipt 1 is missing or was modified")
 
 
-def test_readers_of_a_store_whose_writer_was_killed(path: Path) -> None:
-    """Nobody has opened it for writing since: readers have the change, and can verify it."""
+def test_reading_a_store_whose_writer_was_killed(path: Path) -> None:
+    """It was not opened for writing since then; readers get the change, and can verify it."""
     *lines, _ = _lines(path)
     (path / "receipts.jsonl").write_bytes(b"".join(lines))
     with Store.open(path, read_only=True) as store:

@@ -1,4 +1,4 @@
-"""What goes wrong beside a store leaves nothing of it wrong."""
+"""Errors of the environment or the caller leave a store valid."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def _failing(times: int = 1, error: BaseException | None = None) -> Any:
-    """Wrap a function so that it fails a few times, after it has done what it does."""
+    """Wrap a function so that it raises an error a few times, after it has run."""
 
     def wrap(function: Any) -> Any:
         left = times
@@ -45,7 +45,7 @@ def _failing(times: int = 1, error: BaseException | None = None) -> Any:
 
 
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])
-def test_a_compaction_that_fails_after_the_rename(
+def test_compaction_that_fails_after_the_rename(
     path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     store = Store.create(path, make_model())
@@ -68,7 +68,7 @@ def test_a_compaction_that_fails_after_the_rename(
         store.verify()
 
 
-def test_files_that_could_not_be_removed_are_next_time(
+def test_files_are_removed_by_the_next_compaction(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store.create(path, make_model())
@@ -87,7 +87,7 @@ def test_files_that_could_not_be_removed_are_next_time(
     store.close()
 
 
-def test_a_state_that_cannot_be_read_again_is_not_gone_on_with(
+def test_a_store_that_cannot_be_read_again_is_closed(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store.create(path, make_model())
@@ -120,7 +120,7 @@ def test_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         store.verify()
 
 
-def test_changes_of_the_estimator_are_not_built_upon(path: Path) -> None:
+def test_changes_made_through_the_estimator_are_refused(path: Path) -> None:
     with Store.create(path, make_model()) as store:
         store.remove([1])
         store.model.remove([5])
@@ -133,7 +133,7 @@ def test_changes_of_the_estimator_are_not_built_upon(path: Path) -> None:
         assert store.n_rows == N_ROWS - 2
 
 
-def test_ends_that_a_crash_leaves(path: Path) -> None:
+def test_incomplete_ends_of_files(path: Path) -> None:
     with Store.create(path, make_model()) as store:
         store.remove([1])
     journal, receipts = path / "journal-000001.graft", path / "receipts.jsonl"
@@ -153,7 +153,9 @@ def test_ends_that_a_crash_leaves(path: Path) -> None:
         assert [r.number for r in store.history()] == [0, 1, 2]
 
 
-def test_what_could_not_be_read_is_not_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_too_large_to_be_read_are_not_written(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, _ = make_rows(3, 50)
     with Store.create(path, make_model(), attributes={"who": ["x"] * N_ROWS}) as store:
         monkeypatch.setattr(file_format, "MOST_HEADER_BYTES", 4000)
@@ -164,7 +166,7 @@ def test_what_could_not_be_read_is_not_written(path: Path, monkeypatch: pytest.M
         assert digest(store._state.saved.engine_model) == store.digest
 
 
-def test_damage_is_not_written_again_as_if_it_were_right(path: Path) -> None:
+def test_damaged_data_is_not_written_with_valid_checksums(path: Path) -> None:
     Store.create(path, make_model("regressor")).close()
     model = path / "model-000001.graft"
     found = file_format.load(model)
@@ -179,7 +181,7 @@ def test_damage_is_not_written_again_as_if_it_were_right(path: Path) -> None:
             store.verify()
 
 
-def test_a_store_that_could_not_be_made(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_that_could_not_be_created(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*args: Any, **kwargs: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -195,7 +197,7 @@ def test_a_store_that_could_not_be_made(path: Path, monkeypatch: pytest.MonkeyPa
         store.verify()
 
 
-def test_a_store_that_is_forgotten_lets_others_write(path: Path) -> None:
+def test_an_unreferenced_store_releases_its_lock(path: Path) -> None:
     store = Store.create(path, make_model())
     del store
     gc.collect()
@@ -209,7 +211,7 @@ def test_a_store_that_is_forgotten_lets_others_write(path: Path) -> None:
         wait_for(child)
 
 
-def test_names_come_before_numbers(path: Path) -> None:
+def test_requests_take_precedence_over_numbers(path: Path) -> None:
     with Store.create(path, make_model()) as store:
         store.remove([1], request="0")
         store.remove([2])
@@ -218,7 +220,7 @@ def test_names_come_before_numbers(path: Path) -> None:
         assert store.receipt(0).number in (0, 1)
 
 
-def test_large_numbers_beside_missing_ones(path: Path) -> None:
+def test_large_numbers_in_columns_with_missing_values(path: Path) -> None:
     large = 2**53 + 1
     whole = {"customer": [large + i for i in range(N_ROWS)]}
     X, _ = make_rows(3, 1)
@@ -234,7 +236,7 @@ def test_large_numbers_beside_missing_ones(path: Path) -> None:
         )
 
 
-def test_missing_dates_and_columns_of_nothing(path: Path) -> None:
+def test_missing_dates_and_empty_columns(path: Path) -> None:
     since = pd.Series(pd.to_datetime(["2024-05-01"] * N_ROWS))
     since[0] = pd.NaT
     kept = {"since": since, "nothing": [None] * N_ROWS}
@@ -252,7 +254,7 @@ def test_missing_dates_and_columns_of_nothing(path: Path) -> None:
             store.add(X, ["yes"], attributes={"since": ["\ud800"], "nothing": [1]})
 
 
-def test_a_new_class_whose_rows_are_refused(path: Path) -> None:
+def test_new_class_whose_rows_are_refused(path: Path) -> None:
     X, _ = make_rows(3, 2)
     with Store.create(path, make_model()) as store:
         with pytest.raises(ValueError, match="already holds a row with id 0"):

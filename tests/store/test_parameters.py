@@ -1,4 +1,4 @@
-"""The parameters that updates read are those of the store's estimator, for every kind of change."""
+"""Every kind of change uses the parameters of the store's estimator."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _last_rule(path: Path) -> Any:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_is_set_on_the_estimator_is_used(tmp_path: Path, change: str) -> None:
+def test_parameters_of_the_estimator_are_used(tmp_path: Path, change: str) -> None:
     path = tmp_path / "store"
     with Store.create(path, make_model(tolerance=0.0)) as store:
         store.model.set_params(tolerance=7.0, tolerance_rule="rank")
@@ -40,13 +40,13 @@ def test_what_is_set_on_the_estimator_is_used(tmp_path: Path, change: str) -> No
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_a_change_used_is_kept(tmp_path: Path, change: str) -> None:
+def test_parameters_used_by_a_change_are_kept(tmp_path: Path, change: str) -> None:
     path = tmp_path / "store"
     with Store.create(path, make_model(tolerance=0.0)) as store:
         store.model.set_params(tolerance=7.0, n_jobs=2)
         CHANGES[change](store)
     with Store.open(path) as store:
-        store.remove([2])  # by a store whose estimator nobody has asked for
+        store.remove([2])  # without loading the estimator
         assert _last_rule(path)["tolerance"] == 7.0
         store.compact()
         assert store.model.get_params()["tolerance"] == 7.0
@@ -55,18 +55,18 @@ def test_what_a_change_used_is_kept(tmp_path: Path, change: str) -> None:
         store.verify()
 
 
-def test_what_no_change_has_used_is_not_kept(tmp_path: Path) -> None:
+def test_parameters_not_used_by_a_change_are_not_kept(tmp_path: Path) -> None:
     with Store.create(tmp_path / "store", make_model(tolerance=0.5)) as store:
         store.remove([1])
         store.model.set_params(tolerance=7.0)
         store.compact()
-        assert store.model.tolerance == 7.0  # the user's own, as long as the store is open
+        assert store.model.tolerance == 7.0  # as set by the user while the store is open
     with Store.open(tmp_path / "store") as store:
         assert store.model.tolerance == 0.5
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_value_that_is_none_is_refused(tmp_path: Path, change: str) -> None:
+def test_invalid_values_are_refused(tmp_path: Path, change: str) -> None:
     with Store.create(tmp_path / "store", make_model()) as store:
         store.model.set_params(tolerance=-1.0)
         with pytest.raises(ValueError, match="tolerance"):

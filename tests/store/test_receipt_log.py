@@ -1,4 +1,4 @@
-"""The file of receipts is read line by line, and whatever is in it is checked."""
+"""The file of receipts is read line by line, and its content is validated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_BYTES = 3e6  # all receipts at once take more than 20 MB
 
 @pytest.fixture(scope="module")
 def long_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store in which much has happened: a true chain of receipts, and a model that names it."""
+    """A store with a long history: a valid chain of receipts, and a model that refers to it."""
     path = tmp_path_factory.mktemp("stores") / "store"
     Store.create(path, make_model()).close()
     log = path / "receipts.jsonl"
@@ -95,7 +95,7 @@ def test_commands_take_little_memory(long_store: Path, command: str) -> None:
 DEEP = b"[" * 100_000 + b"]" * 100_000 + b"\n"
 
 
-def test_a_line_that_is_nested_too_deeply(tmp_path: Path) -> None:
+def test_deeply_nested_line(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with Store.create(path, make_model()) as store:
         store.remove([1])
@@ -145,7 +145,7 @@ def test_a_line_that_is_nested_too_deeply(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_receipts_that_are_none(tmp_path: Path, entries: dict[str, Any]) -> None:
+def test_invalid_receipts(tmp_path: Path, entries: dict[str, Any]) -> None:
     path = tmp_path / "store"
     Store.create(path, make_model()).close()
     log = path / "receipts.jsonl"
@@ -155,7 +155,7 @@ def test_receipts_that_are_none(tmp_path: Path, entries: dict[str, Any]) -> None
         Receipt.from_json({**content, **entries})
 
 
-def test_a_request_is_text(tmp_path: Path) -> None:
+def test_requests_must_be_text(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with Store.create(path, make_model()) as store:
         for call in (lambda: store.remove([1], request=7), lambda: store.refit(request=b"7")):  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A store holds its model, whatever happens between two calls."""
+"""A store keeps its model between calls: changes, receipts, errors and attributes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("kind", ["classifier", "regressor"])
 @pytest.mark.parametrize("compact_every", [1, 3, 100])
-def test_a_store_follows_the_estimator(path: Path, kind: str, compact_every: int) -> None:
+def test_store_and_estimator_stay_identical(path: Path, kind: str, compact_every: int) -> None:
     model = make_model(kind)
     X, _ = make_rows(77, 30)
     store = Store.create(path, model, compact_every=compact_every)
@@ -73,7 +73,7 @@ def test_predictions(path: Path) -> None:
         store.predict_proba(X)
 
 
-def test_the_model_given_stays_the_callers(path: Path) -> None:
+def test_the_given_model_is_not_changed(path: Path) -> None:
     model = make_model()
     with Store.create(path, model) as store:
         held = store.model
@@ -102,7 +102,7 @@ def test_refresh_and_refit_are_changes(path: Path) -> None:
         edges = {f: model._engine_model.bins.edges(f) for f in range(X.shape[1])}
         fitted = GraftBoostClassifier(**{**model.get_params(), "bin_edges": edges})
         fitted.fit(X[rest], np.where(y[rest] > 0, "yes", "no"), row_ids=rest)
-        # Without regard to how codes are stored, which the bins remember of the rows at fit.
+        # Except for the storage of codes, which depends on the rows in fit.
         for t in range(fitted._engine_model.n_trees):
             one, other = fitted._engine_model.tree(t), store._state.saved.engine_model.tree(t)
             assert all((one[name] == other[name]).all() for name in one)
@@ -110,7 +110,7 @@ def test_refresh_and_refit_are_changes(path: Path) -> None:
         assert store.digest == digest(never_seen._engine_model)
 
 
-def test_a_digest_tells_models_apart() -> None:
+def test_digest_identifies_models() -> None:
     model = make_model()
     X, y = make_rows(0, N_ROWS)
     order = np.random.default_rng(0).permutation(N_ROWS)
@@ -159,14 +159,14 @@ def test_receipts(path: Path) -> None:
         store.verify()
 
 
-def test_edges_that_were_given(path: Path) -> None:
+def test_given_edges(path: Path) -> None:
     model = make_model(bin_edges=[[0.0, 1.0]] * 4)
     with Store.create(path, model) as store:
         store.remove([5])
         assert store.history()[-1].edges == "supplied"
 
 
-def test_nothing_to_do_leaves_no_receipt(path: Path) -> None:
+def test_empty_changes_have_no_receipt(path: Path) -> None:
     with Store.create(path, make_model()) as store:
         store.remove([])
         store.update()
@@ -174,7 +174,7 @@ def test_nothing_to_do_leaves_no_receipt(path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["changed", "removed", "cut", "exchanged", "gone"])
-def test_a_broken_chain_shows(path: Path, how: str) -> None:
+def test_broken_chain_is_detected(path: Path, how: str) -> None:
     with Store.create(path, make_model()) as store:
         for row in range(4):
             store.remove([row])
@@ -214,7 +214,7 @@ def test_ranges_and_chains() -> None:
 # --- errors ---------------------------------------------------------------------------------------
 
 
-def test_errors_change_nothing(path: Path) -> None:
+def test_errors_leave_the_store_unchanged(path: Path) -> None:
     X, y = make_rows(5, 2)
     with Store.create(path, make_model()) as store:
         store.remove([1])
@@ -273,7 +273,7 @@ def test_closed(path: Path) -> None:
             use()
 
 
-def test_where_there_is_no_store(path: Path, tmp_path: Path) -> None:
+def test_no_store(path: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="There is no store"):
         Store.open(path)
     with pytest.raises(FileNotFoundError, match="There is no store"):
@@ -291,7 +291,7 @@ def test_where_there_is_no_store(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("operation", ["write", "flush"])
-def test_a_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
+def test_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
     store = Store.create(path, make_model())
     held = store.model
     store.remove([1])
@@ -325,7 +325,7 @@ def test_a_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
         assert store.n_rows == N_ROWS - 2
 
 
-def test_a_full_disk_when_compacting_by_itself(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_during_automatic_compaction(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store.create(path, make_model(), compact_every=2)
     store.remove([1])
 
@@ -342,7 +342,7 @@ def test_a_full_disk_when_compacting_by_itself(path: Path, monkeypatch: pytest.M
     store.close()
 
 
-def test_a_directory_that_is_read_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_only_directory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Store.create(path, make_model()).close()
     really = os.open
 
@@ -358,7 +358,7 @@ def test_a_directory_that_is_read_only(path: Path, monkeypatch: pytest.MonkeyPat
         store.verify()
 
 
-def test_damage_is_told(path: Path) -> None:
+def test_damage_is_reported(path: Path) -> None:
     with Store.create(path, make_model()) as store:
         store.remove([1])
         store.remove([2])
@@ -413,9 +413,7 @@ def test_stores_of_other_versions(path: Path) -> None:
         Store.open(path)
 
 
-def test_another_version_that_computes_otherwise(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_version_that_computes_another_model(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store.create(path, make_model()) as store:
         store.remove([1])
     from graftboost.store import state as module

@@ -1,4 +1,4 @@
-"""Contenders follow the rows that they hold, each in its own way."""
+"""Contenders learn their present rows, each in its own way."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _error(contender: Contender, X: Any, y: Any) -> float:
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @pytest.mark.parametrize("name", NAMES)
-def test_each_learns_and_follows_updates(name: str, task: Task) -> None:
+def test_each_contender_learns_and_is_updated(name: str, task: Task) -> None:
     X, y = _rows(task)
     unseen, targets = _rows(task, seed=1)
     contender = _new(name, task).fit(X[:300], y[:300])
@@ -54,9 +54,9 @@ def test_each_learns_and_follows_updates(name: str, task: Task) -> None:
     updated = contender.fork(spare=299)
     updated.remove(np.arange(40))
     updated.add(X[300:], y[300:])
-    updated.remove([300, 301])  # rows that were added have the places after the others
+    updated.remove([300, 301])  # added rows are placed after the others
     assert _error(updated, unseen, targets) < 0.35
-    # A fork is a copy, and only the control does nothing.
+    # A fork is a copy, and only the control is not updated.
     np.testing.assert_array_equal(contender.predict(unseen), before)
     assert np.array_equal(updated.predict(unseen), before) == (name == "untouched")
 
@@ -65,7 +65,7 @@ def test_each_learns_and_follows_updates(name: str, task: Task) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in OURS])
-def test_a_class_may_be_missing_and_come_later(name: str) -> None:
+def test_class_added_after_the_fit(name: str) -> None:
     X, y = _rows("classification")
     without = y != 1
     contender = _new(name).fit(X[without], y[without])
@@ -93,7 +93,7 @@ def test_a_refit_of_ours_is_counted() -> None:
 
 
 @pytest.mark.parametrize("name", ["lightgbm", "xgboost", "catboost", "sklearn"])
-def test_a_retrained_library_has_only_the_rows_left(name: str) -> None:
+def test_a_retrained_library_uses_only_the_remaining_rows(name: str) -> None:
     X, y = _rows("classification")
     updated = _new(name).fit(X, y)
     updated.remove(np.arange(100))
@@ -153,7 +153,7 @@ def test_sisa_trains_only_the_shards_that_change() -> None:
     assert sum(contender.sizes()) == N_ROWS
 
 
-def test_sisa_forgets_what_a_training_from_scratch_never_saw() -> None:
+def test_sisa_update_equals_a_retrain() -> None:
     X, y = _rows("classification")
     contender = _new("sisa").fit(X, y)
     contender.remove(np.arange(3))
@@ -162,7 +162,7 @@ def test_sisa_forgets_what_a_training_from_scratch_never_saw() -> None:
     np.testing.assert_array_equal(contender.predict(X), updated)
 
 
-def test_a_row_is_removed_once() -> None:
+def test_a_row_can_be_removed_only_once() -> None:
     X, y = _rows("classification")
     contender = _new("sklearn").fit(X, y)
     contender.remove([1, 2])

@@ -1,4 +1,4 @@
-"""Experiments are run, stored and shown; common to all of them."""
+"""Running, storing and showing experiments."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_case_is_measured_once(tmp_path: Path) -> None:
     assert measured == [0, 1, 2, 0, 1, 2]
 
 
-def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_an_interrupted_run_is_continued(tmp_path: Path) -> None:
     def interrupted(i: int) -> Values:
         if i == 1:
             raise KeyboardInterrupt
@@ -78,7 +78,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert measured == [1, 2]
 
 
-def test_what_failed_is_said_and_tried_again(tmp_path: Path) -> None:
+def test_failed_cases_are_reported_and_tried_again(tmp_path: Path) -> None:
     def failing(i: int) -> Values:
         if i == 1:
             raise RuntimeError("no memory")
@@ -94,7 +94,7 @@ def test_what_failed_is_said_and_tried_again(tmp_path: Path) -> None:
     assert not _run(_experiment(lambda i: {}), tmp_path).failures()
 
 
-def test_cases_that_are_no_more_are_dropped(tmp_path: Path) -> None:
+def test_removed_cases_are_dropped(tmp_path: Path) -> None:
     _run(_experiment(lambda i: {}), tmp_path)
     assert len(_run(_experiment(lambda i: {}, n_cases=2), tmp_path).cases) == 2
 

@@ -24,7 +24,7 @@ SMALL = {
 
 
 def _made(name: str) -> tuple[Any, Any]:
-    """Rows whose target turns round after the first window."""
+    """Rows whose target changes sign after the first window."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3)).astype(np.float32)
     turned = np.where(np.arange(400) < 150, 1, -1)
@@ -38,7 +38,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "QUICK", SMALL)
 
 
-def test_from_the_rows_to_the_page() -> None:
+def test_measurements_and_page() -> None:
     for library in (LIBRARIES["lightgbm"], RIVER):
         pytest.importorskip(library.module)
     results = measured("streams", EXPERIMENT.cases("quick"))
@@ -57,7 +57,7 @@ def test_from_the_rows_to_the_page() -> None:
     assert len(EXPERIMENT.draw(results).axes) == len(SMALL)
 
 
-def test_a_learner_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> Any:
         raise ImportError("not there")
 
@@ -70,14 +70,14 @@ def test_a_learner_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     assert EXPERIMENT.draw(results)
 
 
-def test_every_so_many_rows_are_taken() -> None:
+def test_one_row_in_several_is_used() -> None:
     X, y = _made("electricity")
     thinned, targets = Stream("", "classification", 1, 1, "", every=3, max_rows=100).rows("made")
     np.testing.assert_array_equal(thinned, X[:300:3])
     np.testing.assert_array_equal(targets, y[:300:3])
 
 
-def test_retraining_now_and_then() -> None:
+def test_periodic_retraining() -> None:
     X, y = _made("electricity")
     plan = Plan(TINY, (), 1, lambda line: None)
     learner = Retrained("made", plan, library=LIBRARIES["graftboost"], every=2)
@@ -91,7 +91,7 @@ def test_retraining_now_and_then() -> None:
     assert len(learner.record.samples["fit_seconds"]) == 2
 
 
-def test_the_error_of_a_regression_is_a_root() -> None:
+def test_regression_error_is_a_root_mean_square() -> None:
     assert error_of({"task": "regression", "error": [4.0, 14.0]}) == 3.0
     assert error_of({"task": "classification", "error": [0.1, 0.3]}) == pytest.approx(0.2)
 

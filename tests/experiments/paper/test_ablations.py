@@ -1,4 +1,4 @@
-"""Ablations, classes and complexity run from end to end; how fast anything is, is not tested."""
+"""Ablations, classes and complexity run from end to end. Speed is not tested here."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ N_TRAIN, N_TEST = 240, 60
 
 
 def made(name: str, split: int = 0, max_rows: int | None = None) -> Dataset:
-    """A few rows of the paper's data set of this name, so to speak."""
+    """A few synthetic rows in place of the paper's data set of this name."""
     rng = np.random.default_rng(split)
     n_rows, n_classes = N_TRAIN + N_TEST, 2 if name in ("adult", "credit_info") else 4
     X = rng.normal(size=(n_rows, 5)).astype(np.float32)
@@ -64,7 +64,7 @@ class _Missing(_Prior):
 
 
 def few(**settings: int) -> Settings:
-    """Settings of a model that takes no time."""
+    """Settings of a model that is trained quickly."""
     return Settings(**{"iterations": 5, "threads": 1, **settings})
 
 
@@ -94,12 +94,12 @@ def run(experiment: Experiment) -> Results:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.EXPERIMENT.name)
-def test_from_the_cases_to_the_files(module: Any, tmp_path: Path) -> None:
+def test_measurements_and_pages(module: Any, tmp_path: Path) -> None:
     experiment = module.EXPERIMENT
     keys = [case.key for case in experiment.cases("full")]
     assert len(set(keys)) == len(keys)
     results = run(experiment)
-    results.save(tmp_path)  # raises where there is what JSON cannot hold
+    results.save(tmp_path)  # raises an error if a value is not JSON
     write_page(experiment, results, tmp_path)
     text = (tmp_path / f"{experiment.name}.md").read_text()
     assert "nan" not in text
@@ -109,13 +109,13 @@ def test_from_the_cases_to_the_files(module: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.EXPERIMENT.name)
-def test_without_results_there_is_nothing_to_say_but_no_error(module: Any) -> None:
+def test_pages_without_results(module: Any) -> None:
     empty = Results(module.EXPERIMENT.name, "quick")
     assert isinstance(module.EXPERIMENT.remark(empty), str)
     assert isinstance(module.EXPERIMENT.answer(empty), str)
 
 
-def test_an_update_that_is_a_refit_has_all_that_a_retrained_model_has() -> None:
+def test_an_update_by_refit_equals_a_retrained_model() -> None:
     draws = Draws(made("adult"), few(iterations=10))
     for way in ("remove", "add"):
         for record in draws.measure(way, N_TRAIN // 2, 1):
@@ -127,7 +127,7 @@ def test_an_update_that_is_a_refit_has_all_that_a_retrained_model_has() -> None:
             assert ratio(record) == pytest.approx(1.0)
 
 
-def test_rules_get_the_same_rows_and_leave_the_spare_one_alone() -> None:
+def test_rules_are_measured_with_the_same_rows() -> None:
     draws = Draws(made("adult"), few(iterations=10))
     drawn = draws.draw(20, seed=3)
     assert len(np.unique(drawn)) == 20
@@ -139,7 +139,7 @@ def test_rules_get_the_same_rows_and_leave_the_spare_one_alone() -> None:
     assert len(before) == 1
 
 
-def test_nothing_done_scores_0_and_a_handful_of_rows_none() -> None:
+def test_forgetting_of_an_untouched_model_and_of_few_rows() -> None:
     losses = {"loss_before": [1.0, 2.0], "loss_refitted": [2.0, 3.0]}
     untouched = Record("adult", "graftboost", {**losses, "loss_after": [1.0, 2.0]})
     untouched.case["rows"] = 10
@@ -148,11 +148,11 @@ def test_nothing_done_scores_0_and_a_handful_of_rows_none() -> None:
     assert ratio(untouched) is None
 
 
-def test_a_single_draw_has_no_interval_to_doubt() -> None:
+def test_a_single_draw_has_no_interval() -> None:
     losses = {"loss_before": [1.0], "loss_refitted": [1.1], "loss_after": [1.3]}
     assert ratio(Record("adult", "graftboost", losses, case={"rows": 50})) == pytest.approx(3.0)
     several = {what: 2 * values for what, values in losses.items()}
-    several["loss_refitted"] = [1.1, 0.9]  # a full training changes nothing, by and large
+    several["loss_refitted"] = [1.1, 0.9]  # on average, a full training changes nothing
     assert ratio(Record("adult", "graftboost", several, case={"rows": 50})) is None
 
 
@@ -163,7 +163,7 @@ def test_candidates_are_no_more_than_a_feature_has_boundaries() -> None:
     assert alpha.candidates(data, 1.0) == 4 * (N_TRAIN - 1) + few
 
 
-def test_candidates_are_the_same_where_even_the_lowest_rate_takes_all() -> None:
+def test_candidates_are_the_same_if_the_lowest_rate_selects_all() -> None:
     counts = {"optdigits": (16, 16, 16), "pendigits": (52, 100, 100)}
     records = [
         Record(name, "graftboost", case={"alpha": rate, "candidates": n})
@@ -173,7 +173,7 @@ def test_candidates_are_the_same_where_even_the_lowest_rate_takes_all() -> None:
     assert [name for name in counts if alpha._fixed(records, name)] == ["optdigits"]
 
 
-def test_tolerance_0_agrees_with_the_retrained_model_at_least_where_it_is_a_refit() -> None:
+def test_refits_agree_with_the_retrained_model() -> None:
     results = run(sigma.EXPERIMENT)
     for record in records_of(results):
         for refitted, alike in zip(
@@ -195,7 +195,7 @@ def test_sizes_of_an_update_are_shares_of_the_rows() -> None:
     assert half.case["rows"] == N_TRAIN // 2
 
 
-def test_slopes_are_exponents_and_refits_are_left_out() -> None:
+def test_slopes_are_exponents_and_exclude_refits() -> None:
     results = Results("complexity", "quick")
     for value in (1, 10, 100, 1000):
         refitted = value == 1000
@@ -210,7 +210,7 @@ def test_slopes_are_exponents_and_refits_are_left_out() -> None:
     assert Curve(results, "rows", NEVER).slope() is None
 
 
-def test_where_splits_stay_nothing_is_trained_again() -> None:
+def test_no_node_is_regrown_if_splits_are_kept() -> None:
     library = LIBRARIES["graftboost"]
     data, model = made("adult"), library.model("classification", few())
     model.set_params(**complexity.RULES[NEVER]).fit(data.X_train, data.y_train)
@@ -219,18 +219,18 @@ def test_where_splits_stay_nothing_is_trained_again() -> None:
         assert (report.strategy, report.nodes_regrown) == ("in-place", 0)
 
 
-def test_more_classes_end_where_a_training_on_all_ends() -> None:
+def test_updated_model_predicts_added_classes() -> None:
     results = run(classes.EXPERIMENT)
     for done in results.where():
         steps = done.values["steps"]
         assert [step["classes"] for step in steps] == [2, 3, 4]
         assert steps[0]["untouched"] == steps[0]["updated"]
-        # Classes that a model has never seen it cannot predict.
+        # A model cannot predict classes that it has never seen.
         assert steps[-1]["untouched"]["full"] <= 0.6
         assert steps[-1]["updated"]["full"] > steps[-1]["untouched"]["full"]
 
 
-def test_what_is_missing_or_too_large_is_skipped_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_libraries_and_large_sets_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     psutil = pytest.importorskip("psutil")
     monkeypatch.setitem(LIBRARIES, YARDSTICK, _Missing())
     memory = type("Memory", (), {"available": 1})()
@@ -245,7 +245,7 @@ def test_what_is_missing_or_too_large_is_skipped_by_name(monkeypatch: pytest.Mon
     assert skipped == ["LightGBM"]
 
 
-def test_the_papers_figures_are_all_there() -> None:
+def test_figures_of_the_paper_are_complete() -> None:
     methods = {*("lightgbm", "xgboost", "catboost", "graftboost"), *iterations.UPDATES}
     for figures in (published.ERRORS, published.SECONDS):
         assert set(figures) == set(iterations.DATA["full"])

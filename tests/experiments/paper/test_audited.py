@@ -1,4 +1,4 @@
-"""The experiments that are made of audits, on a few digits."""
+"""The experiments that use audits, on a few digits."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def _measure(experiment: Experiment) -> Results:
 
 @pytest.mark.usefixtures("on_digits")
 @pytest.mark.parametrize("module", SIZES, ids=lambda module: module.__name__.split(".")[-1])
-def test_shown_whole_and_in_part(module: Any) -> None:
+def test_complete_and_incomplete_results(module: Any) -> None:
     experiment: Experiment = module.EXPERIMENT
     results = _measure(experiment)
     assert experiment.answer(results).count(". ") >= 1
-    # As if all but the first case, and all but the last, had failed.
+    # As if all cases but the first, or all but the last, had failed.
     parts = [replace(results, cases=cases) for cases in (results.cases[:1], results.cases[-1:])]
     for shown in (results, *parts):
         assert experiment.tables(shown).count("\n| ") >= 2

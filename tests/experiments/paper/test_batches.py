@@ -1,4 +1,4 @@
-"""Batches come and go, and the rows held are those that should be."""
+"""Batches are added and removed, and the model holds the expected rows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _missing() -> Any:
     raise ImportError("not there")
 
 
-def test_from_the_rows_to_the_page() -> None:
+def test_measurements_and_page() -> None:
     results = measured("batches", EXPERIMENT.cases("quick"))
     n_steps = 2 * batches.BATCHES - 1
     for who in UPDATED:
@@ -51,12 +51,12 @@ def test_from_the_rows_to_the_page() -> None:
             assert len(values[way]["accuracy"]) == n_steps
             assert len(values[way]["seconds"]) == len(values[way]["refitted"]) == n_steps - 1
             assert min(values[way]["accuracy"]) > 0.6
-    # All that comes first is a plain training, and so is what is trained at each size.
+    # Before the first step, both models are trained on the same rows.
     retrained = results.find(data="adult", contender=RETRAINED_OURS) or {}
     updated = results.find(data="adult", contender="graftboost") or {}
     assert updated["up"]["accuracy"][0] == retrained["accuracy"][0]
     assert updated["down"]["accuracy"][0] == retrained["accuracy"][-1]
-    # Twice as many rows as there were are more than a quarter.
+    # Doubling the rows changes more than a quarter of them.
     assert updated["up"]["refitted"][0]
 
     text = EXPERIMENT.tables(results)
@@ -66,7 +66,7 @@ def test_from_the_rows_to_the_page() -> None:
     assert len(figure.axes) == len(WAYS)
 
 
-def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for peer in PEERS:
         monkeypatch.setattr(LIBRARIES[peer], "load", _missing)
     results = measured("batches", EXPERIMENT.cases("quick"))
@@ -76,7 +76,7 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     assert EXPERIMENT.draw(results)
 
 
-def test_all_batches_are_held_at_the_turn_and_one_at_the_end() -> None:
+def test_all_batches_are_held_in_the_middle_and_one_at_the_end() -> None:
     held = []
 
     class Counting(batches.Ours):
@@ -90,6 +90,6 @@ def test_all_batches_are_held_at_the_turn_and_one_at_the_end() -> None:
     assert held == [20 * size for size in batches.sizes("up")]
 
 
-def test_the_full_run_has_sets_of_the_paper() -> None:
+def test_full_run_uses_data_sets_of_the_paper() -> None:
     assert {case.labels["data"] for case in EXPERIMENT.cases("full")} <= set(paper.SETS)
     assert measure("adult", RETRAINED_OURS, TINY)["accuracy"]

@@ -42,11 +42,11 @@ def _made(name: str, max_rows: int | None = None) -> SparseDataset:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring.datasets, "load_sparse", _made)
-    monkeypatch.setattr("gc.collect", lambda: 0)  # for the clock's sake only, and slow
+    monkeypatch.setattr("gc.collect", lambda: 0)  # needed only for timing, and slow
 
 
 class _Peaks:
-    """Replaces the processes: some libraries crash or are slow, all others take a second."""
+    """Replaces processes: some libraries crash or are slow, all others take a second."""
 
     def __init__(self, seconds: dict[str, float | None]) -> None:
         self.seconds, self.asked = seconds, []
@@ -87,7 +87,7 @@ def _results(scale: Any, trained: dict[str, Any], updated: dict[str, Any]) -> Re
     return results
 
 
-def test_from_the_rows_to_the_page(made: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measurements_and_page(made: None, monkeypatch: pytest.MonkeyPatch) -> None:
     if not memory.available():
         pytest.skip("needs /proc/self/clear_refs")
     monkeypatch.setattr(measuring, "WHO", (OURS,))
@@ -110,7 +110,7 @@ def test_from_the_rows_to_the_page(made: None, monkeypatch: pytest.MonkeyPatch) 
     assert len(EXPERIMENT.draw(results).axes) == 4
 
 
-def test_who_crashed_or_was_slow_is_not_asked_again(
+def test_libraries_that_crashed_or_were_slow_are_not_measured_again(
     made: None, installed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     peaks = _Peaks({"catboost": None, "xgboost": 2 * measuring.LONG})
@@ -132,7 +132,7 @@ def _updated(seconds: float) -> dict[str, Any]:
     return {"rows": 200, "trees": 100, **{way: {OURS: sizes} for way in WAYS}}
 
 
-def test_updates_stand_beside_the_papers(
+def test_updates_are_shown_with_the_papers_figures(
     made: None, installed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory, "measure_peaks", _Peaks({"lightgbm": 4.0}))
@@ -151,7 +151,7 @@ def test_updates_stand_beside_the_papers(
     )
 
 
-def test_libraries_that_are_missing_are_named(
+def test_missing_libraries_are_named(
     made: None, installed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory, "measure_peaks", _Peaks({}))
@@ -162,7 +162,7 @@ def test_libraries_that_are_missing_are_named(
     assert "| - (336 s) |" in EXPERIMENT.tables(results)
 
 
-def test_a_system_without_peaks_is_said(made: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_peak_memory_is_reported(made: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available", lambda: False)
     results = _results("full", {"rcv1_sample": measuring.trainings("rcv1_sample", TINY)}, {})
     assert "does not report the peak memory" in results.skipped()[0]
@@ -171,7 +171,7 @@ def test_a_system_without_peaks_is_said(made: None, monkeypatch: pytest.MonkeyPa
     assert EXPERIMENT.draw(results)
 
 
-def test_each_set_stands_in_for_one_of_the_papers() -> None:
+def test_each_set_replaces_one_of_the_papers() -> None:
     for name, stand_in in SETS.items():
         wanted = paper_figures.SETS[stand_in.paper]
         assert wanted.n_columns > wanted.n_train

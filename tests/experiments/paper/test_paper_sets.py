@@ -1,4 +1,4 @@
-"""Sizes and training costs: what is measured on made data, and how it is shown."""
+"""Sizes and training costs: measurements of synthetic data, and the pages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_there_is_a_case_for_every_set() -> None:
     assert names == [*SETS, "global_temperatures", "web_traffic"]
 
 
-def test_sizes_stand_beside_the_papers(data: Dataset) -> None:
+def test_sizes_are_shown_with_the_papers(data: Dataset) -> None:
     values = {"adult": data_sets.sizes_of(data), "susy": data_sets.sizes_of(data)}
     results = _results("datasets", "full", values)
     shown = data_sets.tables(results)
@@ -73,7 +73,7 @@ def test_training_costs(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ("bytes" in values) == memory.available()
 
 
-def test_training_is_shown_beside_the_paper() -> None:
+def test_training_is_shown_with_the_papers_figures() -> None:
     values = {
         name: {
             "rows": 1,
@@ -93,7 +93,7 @@ def test_training_is_shown_beside_the_paper() -> None:
     assert len(training.draw(results).axes) == 2
 
 
-def test_nothing_measured_is_shown_too() -> None:
+def test_pages_without_results() -> None:
     empty = Results("none", "quick")
     for experiment in (data_sets.EXPERIMENT, training.EXPERIMENT):
         assert experiment.tables(empty)

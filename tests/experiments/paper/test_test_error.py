@@ -1,4 +1,4 @@
-"""Test errors: what must hold for them whatever the noise, and how they are shown."""
+"""Test errors: properties that they have whatever the noise, and the page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def errors(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> Errors:
     return Errors(data, settings=TINY)
 
 
-def test_controls_of_one_way_are_those_of_the_other(errors: Errors) -> None:
+def test_controls_of_adding_and_removing_correspond(errors: Errors) -> None:
     found = errors.updated(SIZES)
     trained = errors.trained(())
     assert trained.keys() == {"graftboost", "half", "few"}
@@ -50,8 +50,8 @@ def test_draws_differ_by_share_and_seed(errors: Errors) -> None:
     assert not np.array_equal(errors._draw(0.1, 1), other._draw(0.1, 1))
 
 
-def test_squared_errors_are_in_the_papers_order_of_size() -> None:
-    # Between nothing and what a model has that always predicts the mean.
+def test_squared_errors_have_the_papers_order_of_magnitude() -> None:
+    # Between 0 and the error of a model that always predicts the mean.
     for name, most in {"abalone": 0.0133, "wine_quality": 0.0212}.items():
         assert 0.3 * most < (paper_figures.trained("graftboost", name) or 0) < most
         for way in WAYS:
@@ -87,7 +87,7 @@ def test_standard_errors() -> None:
     assert showing.standard_errors_away(_results({"abalone": [0.006]}), "abalone") is None
 
 
-def test_goals_are_held_against_the_worst() -> None:
+def test_goals_use_the_worst_data_set() -> None:
     results = _results({"adult": [0.12, 0.121], "letter": [0.2, 0.21], "abalone": [0.00577]})
     classes, numbers = showing.goals(results)
     assert classes.worst == "letter"
@@ -98,7 +98,7 @@ def test_goals_are_held_against_the_worst() -> None:
     assert all(goal.measured is None for goal in showing.goals(results))
 
 
-def test_what_is_shown() -> None:
+def test_page() -> None:
     results = _results({name: [0.05, 0.06] for name in ("adult", "susy", "wine_quality")})
     shown = test_error.EXPERIMENT.tables(results)
     assert "| Adult | 0.05500 ± 0.005 (0.1276) | 0.05500 | 0.05500 | 0.05500 (0.1277) | -" in shown

@@ -1,4 +1,4 @@
-"""Series that come in blocks and leave: what must hold for the models that follow them."""
+"""Series that are added and removed in blocks: properties of the models that follow them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytest.importorskip("matplotlib")
 STEPS = 19
 
 
-def test_followers_of_a_made_series(
+def test_followers_of_a_synthetic_series(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = {name: FOLLOWERS[name] for name in ("graftboost", "pieces", "retrained", "untouched")}
@@ -56,7 +56,7 @@ def results() -> Results:
     return found
 
 
-def test_what_is_shown(results: Results) -> None:
+def test_page(results: Results) -> None:
     shown = time_series.tables(results)
     assert "| first 10% | 4.613 |" in shown
     assert "| add, 100% |" in shown
@@ -68,6 +68,6 @@ def test_what_is_shown(results: Results) -> None:
     assert goal.measured == pytest.approx(1.1)
 
 
-def test_the_paper_has_every_step() -> None:
+def test_figures_of_the_paper_have_every_step() -> None:
     assert {len(errors) for errors in PAPER.values()} == {STEPS}
     assert [case.labels["split"] for case in time_series.cases("quick")] == [0, 0]

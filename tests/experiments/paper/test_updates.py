@@ -39,7 +39,7 @@ def _made(name: str, split: int = 0, max_rows: int | None = None) -> Dataset:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring.paper, "load", _made)
-    monkeypatch.setattr("gc.collect", lambda: 0)  # for the clock's sake only, and slow
+    monkeypatch.setattr("gc.collect", lambda: 0)  # needed only for timing, and slow
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def results(made: None, monkeypatch: pytest.MonkeyPatch) -> Results:
     return measured("updates", cases)
 
 
-def test_from_the_rows_to_the_page(results: Results) -> None:
+def test_measurements_and_page(results: Results) -> None:
     for name in ("adult", "abalone"):
         for way in WAYS:
             for size in SIZES:
@@ -60,7 +60,7 @@ def test_from_the_rows_to_the_page(results: Results) -> None:
                     assert (seconds_of(results, name, who, way, size) or 0) > 0
                 assert (speed_up(results, name, "lightgbm", way, size) or 0) > 0
             for size in COMPARED:
-                # It trains again what held the rows, and that is all there is to a training.
+                # SISA retrains every shard that held the rows, so it forgets them completely.
                 sisa = ratio_of(results, name, "sisa", way, size)
                 assert sisa is not None
                 assert sisa.value == pytest.approx(1)
@@ -74,7 +74,7 @@ def test_from_the_rows_to_the_page(results: Results) -> None:
     assert [axis.get_title() for axis in figure.axes] == ["Adult", "Abalone"]
 
 
-def test_a_library_that_is_missing_is_named(made: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_libraries_are_named(made: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> Any:
         raise ImportError("not there")
 
@@ -102,7 +102,7 @@ def _measured(seconds: dict[str, float]) -> Results:
     return results
 
 
-def test_stand_ins_are_marked_and_not_in_means_beside_the_papers() -> None:
+def test_stand_ins_are_marked_and_excluded_from_means() -> None:
     results = _measured({"adult": 4.0, "higgs": 100.0})
     text = EXPERIMENT.tables(results)
     assert "| HIGGS* |" in text
@@ -115,7 +115,7 @@ def test_stand_ins_are_marked_and_not_in_means_beside_the_papers() -> None:
     assert [axis.get_title() for axis in EXPERIMENT.draw(results).axes] == ["Adult", "HIGGS*"]
 
 
-def test_what_is_slower_is_named() -> None:
+def test_slower_updates_are_named() -> None:
     said = EXPERIMENT.remark(_measured({"adult": 4.0, "letter": 0.5}))
     assert "slower than LightGBM's retrain on Letter (removing 1 row, 0.5x)" in said
 

@@ -1,4 +1,4 @@
-"""Stores whose files are not what a store wrote."""
+"""Stores with modified files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graftboost import GraftBoostClassifier, GraftBoostRegressor
 from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store import Store, StoreError
 
-REFUSALS = (InvalidFileError, StoreError)  # all that may be raised
+REFUSALS = (InvalidFileError, StoreError)  # all errors that may be raised
 KINDS = ["two classes", "three classes", "weighted regression", "sparse"]
 NAMES = {"model": "model-*", "journal": "journal-*", "receipts": "receipts*"}
 N_ROWS, N_COLUMNS = 60, 4
@@ -64,16 +64,16 @@ def _make_store(kind: str, path: Path) -> None:
 
 @dataclass(frozen=True)
 class Files:
-    """The files of a store, by what they are.
+    """The files of a store by their role.
 
     Attributes
     ----------
     kind : str
-        What model it holds.
+        The kind of its model.
     names, contents : dict of str
         Names and contents of "model", "journal" and "receipts".
     requests : list of str
-        What was changed since the store was made.
+        The requests since the store was created.
     """
 
     kind: str
@@ -83,7 +83,7 @@ class Files:
 
     @classmethod
     def of(cls, kind: str, folder: Path) -> Files:
-        """Make a store in an empty folder, with four changes in its journal."""
+        """Create a store in an empty folder, with four changes in its journal."""
         path = folder / "store"
         _make_store(kind, path)
         found = {what: next(path.glob(name)) for what, name in NAMES.items()}
