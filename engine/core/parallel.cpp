@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -88,17 +89,35 @@ class Workers {
   }
 
   // If the system cannot start another thread, those that were started do the work.
+  //
+  // A thread allocates memory of its own when it first throws, and the C library ends the process
+  // if there is none. A thread is therefore started only if there is memory for that, and the
+  // caller allocates nothing until the thread has taken it.
   void start(int wanted) noexcept {
     try {
-      for (; n_started_ < wanted; ++n_started_) std::thread([this] { serve(); }).detach();
+      for (; n_started_ < wanted; ++n_started_) {
+        if (!is_available(memory_to_start)) return;
+        std::thread([this] { serve(); }).detach();
+        while (n_ready_.load() <= n_started_) std::this_thread::yield();
+      }
     } catch (const std::exception&) {
     }
   }
 
+  static constexpr std::size_t memory_to_start = 32 << 10;
+  static bool is_available(std::size_t n_bytes) noexcept {
+    void* memory = std::malloc(n_bytes);
+    // Without this the compiler may leave out both calls.
+    asm volatile("" : : "r"(memory) : "memory");
+    std::free(memory);
+    return memory != nullptr;
+  }
+
   void serve() {
-    // Allocates the memory that the thread needs for throwing, while there is some. The result is
-    // used, because the call would be optimised away otherwise.
+    // Allocates the memory for throwing. The result is used, because the call would be optimised
+    // away otherwise.
     [[maybe_unused]] const volatile int n_uncaught = std::uncaught_exceptions();
+    n_ready_.fetch_add(1);
     inside_task = true;
     unsigned seen = 0;
     for (;;) {
@@ -120,6 +139,7 @@ class Workers {
 
   std::mutex busy_;
   int n_started_ = 0;
+  std::atomic<int> n_ready_{0};
   std::atomic<Job*> job_{nullptr};
   std::atomic<int> visitors_{0};
   std::atomic<unsigned> generation_{0};
