@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .isolation import isolated_each
 from .tally import Tally
@@ -12,10 +12,12 @@ BATCH = 100  # mutations in one process
 SECONDS = 60.0  # until one counts as hung; sanitizers are slow
 
 
-def check_mutations(kind: str, n_mutations: int, use: Callable[[int], str]) -> None:
+def check_mutations(
+    kind: str, n_mutations: int, use: Callable[[int], str], also: Sequence[int] = ()
+) -> None:
     """Check that `use` returns for every seed, and refuses at least 30% of them, but not all.
 
-    It returns "used" for a mutation that it does not refuse.
+    It returns "used" for a mutation that it does not refuse. `also` are further seeds.
     """
 
     def use_quietly(seed: int) -> str:
@@ -23,11 +25,11 @@ def check_mutations(kind: str, n_mutations: int, use: Callable[[int], str]) -> N
             warnings.simplefilter("ignore")
             return use(seed)
 
-    seeds = range(n_mutations)
+    seeds = [*range(n_mutations), *also]
     tally = Tally("files are made up")
     endings = isolated_each(use_quietly, seeds, batch=BATCH, seconds=SECONDS)
     for seed, ending in zip(seeds, endings, strict=True):
         tally.add(not ending.death, ending.death or ending.value, f"{kind}, seed {seed}")
     tally.check()
-    n_refused = n_mutations - tally.held["used"]
-    assert 0.3 * n_mutations < n_refused < n_mutations
+    n_refused = len(seeds) - tally.held["used"]
+    assert 0.3 * len(seeds) < n_refused < len(seeds)

@@ -21,6 +21,9 @@ from .scale import amount
 
 N_MUTATIONS = int(os.environ.get("GRAFTBOOST_MUTATIONS", amount(suite=2000, torture=60_000)))
 
+# Faults that were found: numbers that overflow, and stores that have used the largest id.
+FOUND = [3002, 12029, 16979, 19431, 20392, 23611, 23697]
+
 
 def _mutated(files: Files, seed: int) -> dict[str, bytes]:
     """Return the changed files by their role."""
@@ -78,7 +81,9 @@ def _change(store: Store, kind: str, seed: int) -> None:
         name: texts if store.is_text(name) else numbers for name in store.attribute_names
     }
     store.remove(np.random.default_rng(seed).choice(store.row_ids, 2, replace=False))
-    store.add(**rows)
+    # Explicit ids: a modified store may have used the largest one, and has no default id then.
+    unused = np.setdiff1d(np.arange(10_000, 10_000 + 2 * len(store.row_ids)), store.row_ids)
+    store.add(**rows, row_ids=unused[:3])
     store.refresh()
     store.refit()
 
@@ -90,4 +95,4 @@ def test_mutations(tmp_path: Path, kind: str) -> None:
     def use(seed: int) -> str:
         return _use(files.write(tmp_path, **_mutated(files, seed)), kind, seed)
 
-    check_mutations(kind, N_MUTATIONS // len(KINDS), use)
+    check_mutations(kind, N_MUTATIONS // len(KINDS), use, also=FOUND)

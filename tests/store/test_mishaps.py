@@ -189,8 +189,9 @@ def test_store_that_could_not_be_created(path: Path, monkeypatch: pytest.MonkeyP
         patch.setattr(file_format, "save", full)
         with pytest.raises(OSError, match="No space left"):
             Store.create(path, make_model())
-    with pytest.raises(TypeError):
-        Store.create(path, make_model(), notes={"a": object()})
+    for value in (object(), float("nan")):
+        with pytest.raises(ValueError, match=r"^notes cannot be stored as JSON"):
+            Store.create(path, make_model(), notes={"a": value})
     with pytest.raises(FileNotFoundError, match="There is no store"):
         Store.open(path)
     with Store.create(path, make_model()) as store:

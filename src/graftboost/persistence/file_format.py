@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftboost.persistence import atomic_file
+from graftboost.persistence.json_values import read_json
 from graftboost.persistence.pieces import Arrays
 
 MAGIC = b"\x89GRAFT\r\n"
@@ -288,8 +289,8 @@ def _header(data: NDArray[np.uint8], source: str) -> tuple[dict[str, Any], dict[
     if zlib.crc32(text) != checksum:
         raise damaged(source, "the checksum of the header does not match")
     try:
-        header = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        header = read_json(text)
+    except ValueError as error:
         raise damaged(source, "the header is not valid JSON, or is nested too deeply") from error
     if not isinstance(header, dict) or not isinstance(table := header.pop("arrays", None), dict):
         raise damaged(source, "the header has no arrays")

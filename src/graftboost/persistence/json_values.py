@@ -62,6 +62,33 @@ def _forgotten(value: Any) -> Any:
         return value
 
 
+def read_json(text: bytes | str) -> Any:
+    """Return the value of JSON text; raises ValueError for text that is not standard JSON.
+
+    Python's own reader accepts NaN, infinities and numbers that overflow to infinity, none of which
+    can be written again.
+
+    Examples
+    --------
+    >>> read_json("[1, 2.5]")
+    [1, 2.5]
+    >>> read_json("1e999")
+    Traceback (most recent call last):
+    ValueError: a number is not finite
+    """
+    try:
+        return json.loads(text, parse_float=_finite, parse_constant=_finite)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number is not finite")
+    return value
+
+
 def encode(value: Any, what: str) -> Any:
     """Return a value in a form that JSON supports; error messages call it `what`.
 

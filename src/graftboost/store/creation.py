@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from graftboost.input.row_ids import NO_IDS
 from graftboost.persistence import atomic_file
+from graftboost.persistence.json_values import read_json
 from graftboost.store.attributes import Attributes
 from graftboost.store.digest import digest
 from graftboost.store.receipt_log import NAME, ReceiptLog
@@ -63,10 +64,21 @@ def first_state(
         edges="",
         previous=FIRST,
     ).sealed()
-    known = json.loads(json.dumps(notes or {}))
+    known = _as_stored(notes or {})
     log = ReceiptLog(path / NAME, 0, len(receipt.to_line()))
     state = State(path, 0, saved, kept, NO_IDS, known, 0, receipt.hash, receipt.after, log)
     return state, receipt
+
+
+def _as_stored(notes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return notes as they are read from the file later."""
+    try:
+        return dict(read_json(json.dumps(notes, allow_nan=False)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            "notes cannot be stored as JSON. Use text, finite numbers, booleans, None, and lists "
+            "and mappings of these."
+        ) from error
 
 
 def write_files(state: State, receipt: Receipt) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graftboost.persistence.json_values import read_json
 from graftboost.store.printable import printable
 
 FIRST = "0" * 64  # the hash before the first receipt
@@ -149,8 +150,8 @@ class Receipt:
         if not line.endswith(b"\n"):
             raise ValueError("the line is incomplete")
         try:
-            content = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            content = read_json(line)
+        except ValueError as error:
             raise ValueError("the line is not valid JSON, or is nested too deeply") from error
         return cls.from_json(content)
 
