@@ -90,7 +90,7 @@ def contents(
     arrays : dict of str to Pieces
         The arrays of the engine.
     """
-    summary, arrays = forest_contents(saved.engine_model, state=state, room=room)
+    summary, arrays = engine_contents(saved.engine_model, state=state, room=room)
     classes = saved.classes.get(saved.n_classes)
     header = {
         "kind": KIND,
@@ -233,7 +233,7 @@ def _checked_class_weights(value: Any) -> tuple[list[Any], list[float]] | None:
 # --- the engine's part ----------------------------------------------------------------------------
 
 
-def forest_contents(
+def engine_contents(
     engine_model: EngineModel, *, state: bool, room: bool
 ) -> tuple[dict[str, Any], dict[str, Pieces]]:
     """Return the summary and the arrays of an engine model."""
@@ -268,7 +268,7 @@ def _is_state(name: str) -> bool:
 
 def pack_engine_model(engine_model: EngineModel) -> bytes:
     """Return an engine model as the bytes of a file. It must not change meanwhile."""
-    summary, arrays = forest_contents(engine_model, state=engine_model.updatable, room=False)
+    summary, arrays = engine_contents(engine_model, state=engine_model.updatable, room=False)
     return file_format.dumps({"kind": "engine_model", "engine_model": summary}, arrays)
 
 
