@@ -7,15 +7,18 @@ that the test plants it in, and later overwrites.
 
 from __future__ import annotations
 
-import mmap
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from .frozen_process import FrozenProcess, Mapping, freeze
+
 CHUNK = 1 << 20
 LONGEST = 64  # bytes of a secret
+AROUND = 16  # bytes that are shown before a secret that was found, and after it
 
 
 class Secret:
@@ -61,7 +64,12 @@ class Secret:
 
     @property
     def is_short(self) -> bool:
-        """Whether the value may be in memory by chance: one in ten thousand of four bytes is."""
+        """Whether memory may hold the value by chance.
+
+        Numbers of four bytes are often small, like indices and counts. After many tests, memory
+        holds one in twenty of all integer weights of a regression, and every one of them if it
+        holds the row indices of a large model.
+        """
         return len(self._key) == 4
 
     def find(self, values: np.ndarray) -> int:
@@ -104,85 +112,125 @@ class Search:
         self._secret = secret
         # The masked value depends on its position relative to the mask.
         self._patterns = {
-            shift: secret.masked_by(np.resize(np.roll(mask, -shift), len(secret)))
+            shift: secret.masked_by(_mask_from(mask, shift, len(secret)))
             for shift in range(0, 4, min(secret.step, 4))
         }
 
-    def count(self, content: np.ndarray) -> int:
-        """Return how often it begins in these bytes, except in the last `LONGEST` of them."""
-        found = 0
+    def places(self, content: np.ndarray) -> Iterator[int]:
+        """Find where it begins in these bytes, but for the last `LONGEST` of them."""
         for shift, pattern in self._patterns.items():
             words = content[shift : shift + len(content) - LONGEST].view("<u4")
             equal = words == pattern[:4].view("<u4")
             if not equal.any():
                 continue
-            for place in 4 * np.flatnonzero(equal) + shift:
-                if place % self._secret.step == 0:
-                    there = content[place : place + len(pattern)]
-                    found += bool(np.array_equal(there, pattern))
-        return found
+            for place in (4 * np.flatnonzero(equal) + shift).tolist():
+                there = content[place : place + len(pattern)]
+                if place % self._secret.step == 0 and np.array_equal(there, pattern):
+                    yield place
+
+
+@dataclass
+class Place:
+    """Where a secret was found.
+
+    Attributes
+    ----------
+    mapping : Mapping
+        The part of the address space.
+    address : int
+        Where it begins.
+    is_short : bool
+        See `Secret.is_short`.
+    masked, mask : ndarray of uint8
+        The bytes from `AROUND` before it to `AROUND` after it, which are unmasked only to be shown:
+        a later search would find them.
+    """
+
+    mapping: Mapping
+    address: int
+    is_short: bool
+    masked: np.ndarray
+    mask: np.ndarray
+
+    def __repr__(self) -> str:
+        content = self.masked ^ _mask_from(self.mask, self.address - AROUND, len(self.masked))
+        begin, end, name = self.mapping
+        where = f"{self.address - begin:#x} of {end - begin:#x} bytes of {name or 'no name'}"
+        return f"<{where}: {content.tobytes().hex(' ', -4)}>"
+
+
+Found = dict[str, list[Place]]
 
 
 def _random(n_bytes: int) -> np.ndarray:
     return np.frombuffer(secrets.token_bytes(n_bytes), dtype=np.uint8).copy()
 
 
-def count_in_memory(wanted: Mapping[str, Secret], also: Path | None = None) -> dict[str, int]:
-    """Return how often each secret is in the memory of this process.
+def _mask_from(mask: np.ndarray, begin: int, n_bytes: int) -> np.ndarray:
+    """Continue a mask of four bytes that is repeated, from some place on."""
+    return np.resize(np.roll(mask, -(begin % 4)), n_bytes)
 
-    This searches the heap and all other allocated memory, and the pages of the file `also` if it is
-    mapped, but not the stack of the main thread.
+
+def find_in_memory(
+    wanted: dict[str, Secret], also: Path | None = None, before: FrozenProcess | None = None
+) -> Found:
+    """Return where each secret is in the memory of this process.
+
+    Searched are the heap and everything else that was allocated, the stacks of all threads, and the
+    file `also` where it is mapped. With `before`, which was frozen when there were no such secrets
+    yet, a value that was in the same place then does not count.
     """
-    found = dict.fromkeys(wanted, 0)
-    mask = _random(4)
-    searches = {name: Search(secret, mask) for name, secret in wanted.items()}
-    content = np.zeros(CHUNK + LONGEST, dtype=np.uint8)
-    for chunk in _chunks(content, also):
-        words = chunk.view("<u4")
-        np.bitwise_xor(words, mask.view("<u4"), out=words)
-        for name, search in searches.items():
-            found[name] += search.count(chunk)
+    with freeze() as now:  # before anything is allocated here
+        found: Found = {name: [] for name in wanted}
+        mask = _random(4)
+        searches = {name: Search(secret, mask) for name, secret in wanted.items()}
+        for mapping, begin, chunk in _chunks(now, also):
+            words = chunk.view("<u4")
+            np.bitwise_xor(words, mask.view("<u4"), out=words)
+            for name, search in searches.items():
+                size, is_short = len(wanted[name]), wanted[name].is_short
+                for place in search.places(chunk):
+                    at, there = begin + place, chunk[place : place + size]
+                    if before and np.array_equal(_read_masked(before, at, size, mask), there):
+                        continue
+                    around = _read_masked(now, at - AROUND, size + 2 * AROUND, mask)
+                    found[name].append(Place(mapping, at, is_short, around, mask))
     return found
 
 
-def _chunks(content: np.ndarray, also: Path | None) -> Iterator[np.ndarray]:
-    """Read memory in chunks, each of which ends with the beginning of the next one, or zeros.
+def count_in_memory(wanted: dict[str, Secret]) -> dict[str, int]:
+    """Return how often each secret is in the memory of this process."""
+    return {name: len(places) for name, places in find_in_memory(wanted).items()}
 
-    `content`, into which all are read, is itself skipped, and overwritten at the end.
+
+def _read_masked(
+    process: FrozenProcess, address: int, n_bytes: int, mask: np.ndarray
+) -> np.ndarray:
+    """Return what is at an address, masked; an empty array if not all of it could be read."""
+    content = np.zeros(n_bytes, dtype=np.uint8)
+    is_read = process.read(address, content)
+    np.bitwise_xor(content, _mask_from(mask, address, n_bytes), out=content)
+    return content if is_read else content[:0]
+
+
+def _chunks(process: FrozenProcess, also: Path | None) -> Iterator[tuple[Mapping, int, np.ndarray]]:
+    """Read memory chunk by chunk; each has the beginning of the next one, or zeros, at its end.
+
+    With each come its mapping and its address, which is a multiple of four. All are read into the
+    same array, which is overwritten in the end.
     """
-    own = range(content.ctypes.data, content.ctypes.data + content.nbytes)
-    with Path("/proc/self/mem").open("rb", buffering=0) as memory:
-        for begin, end in _spans(also):
+    content = np.zeros(CHUNK + LONGEST, dtype=np.uint8)
+    for mapping in process.mappings():
+        if mapping.name == str(also):
+            spans = iter([(mapping.begin, mapping.end)])
+        elif mapping.name in {"", "[heap]", "[stack]"}:
+            spans = process.written(mapping)
+        else:
+            continue
+        for begin, end in spans:
             for at in range(begin, end, CHUNK):
                 size = min(end - at, len(content))
-                content[:] = 0
-                memory.seek(at)
-                try:
-                    memory.readinto(memoryview(content)[:size])
-                except OSError:
-                    continue  # a page that cannot be read
-                overlap = range(max(own.start, at), min(own.stop, at + size))
-                if overlap:
-                    content[overlap.start - at : overlap.stop - at] = 0
-                yield content[: min(end - at, CHUNK) + LONGEST]
+                content[size:] = 0
+                assert process.read(at, content[:size]), f"cannot read {mapping}"
+                yield mapping, at, content[: min(end - at, CHUNK) + LONGEST]
     content[:] = 0
-
-
-def _spans(also: Path | None) -> Iterator[tuple[int, int]]:
-    """Find memory that was written to; much allocated memory never is."""
-    names = {"", "[heap]", str(also)}
-    page = mmap.PAGESIZE
-    with Path("/proc/self/pagemap").open("rb", buffering=0) as pages:
-        for line in Path("/proc/self/maps").read_text().splitlines():
-            span, rights, _, _, _, *name = line.split(maxsplit=5)
-            if not rights.startswith("rw") or "".join(name) not in names:
-                continue
-            begin, end = (int(address, 16) for address in span.split("-"))
-            pages.seek(begin // page * 8)
-            entries = np.frombuffer(pages.read((end - begin) // page * 8), dtype="<u8")
-            # The two upper bits are set if a page is in memory or was swapped out.
-            used = np.concatenate([[0], entries >> np.uint64(62) != 0, [0]]).astype(np.int8)
-            first, last = np.flatnonzero(np.diff(used) > 0), np.flatnonzero(np.diff(used) < 0)
-            yield from zip(
-                (begin + page * first).tolist(), (begin + page * last).tolist(), strict=True
-            )
