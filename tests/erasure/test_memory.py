@@ -98,7 +98,14 @@ def test_a_row_of_a_model_that_caches_few_histograms(kind: str, remove: Any) -> 
     assert_erased(lambda: plant_at_fit(kind, stats_memory=0), remove)
 
 
-# --- operations before the removal ----------------------------------------------------------------
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("arrive", [plant_at_fit, plant_later])
+def test_a_row_of_a_model_that_uses_threads(kind: str, arrive: Any, remove: Any) -> None:
+    """They have stacks and memory of their own."""
+    assert_erased(lambda: arrive(kind, n_jobs=2), remove)
+
+
+# --- what happened since --------------------------------------------------------------------------
 
 
 def copy_and_drop(planted: Planted) -> None:
