@@ -38,9 +38,11 @@ def freeze() -> Iterator[FrozenProcess]:
         warnings.simplefilter("ignore", DeprecationWarning)  # a fork, and threads
         child = os.fork()
     if child == 0:
-        os.close(writing)
-        os.read(reading, 1)  # returns only if the parent ends without killing this process
-        os._exit(0)
+        try:  # a signal may raise
+            os.close(writing)
+            os.read(reading, 1)  # returns only if the parent ends without killing this process
+        finally:
+            os._exit(0)
     os.close(reading)
     try:
         with io.FileIO(f"/proc/{child}/mem") as memory:
