@@ -7,10 +7,12 @@ import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graftboost.store import Store, StoreError
+from graftboost.store import store as store_module
 from tests.forking import fork, wait_for
 
 from .stores import N_ROWS, make_model, make_rows
@@ -118,3 +120,21 @@ def test_the_lock_ends_with_the_process_that_opened_the_store(tmp_path: Path) ->
         os.kill(grandchild, signal.SIGKILL)
         os.close(reading)
         os.close(writing)
+
+
+def test_a_store_can_be_used_while_it_is_reloaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child that is forked at this moment has no thread that would complete the reload."""
+    load = store_module.load_state
+    used = []
+
+    def use_and_load(*args: Any) -> Any:
+        used.append(store.predict(X))
+        return load(*args)
+
+    with Store.create(tmp_path / "store", make_model()) as store:
+        store.remove([1])
+        monkeypatch.setattr(store_module, "load_state", use_and_load)
+        store.compact()
+    assert len(used) == 1

@@ -229,9 +229,6 @@ class Store(StoreChanges):
     def _state(self) -> State:
         state = self._held
         if state is None:
-            with self._thread_lock:  # another thread may be reloading it
-                state = self._held
-        if state is None:
             raise StoreError(f"The store {self.path} is closed{self._why_closed}. Open it again.")
         return state
 
@@ -259,8 +256,10 @@ class Store(StoreChanges):
                 self._model._classes = state.saved.classes
 
     def _reload(self) -> None:
-        """Restore the state on the disk; if it cannot be read, the store is closed."""
-        self._held = None
+        """Restore the state on the disk; if it cannot be read, the store is closed.
+
+        The present state stays until then: a process that is forked meanwhile can use it.
+        """
         try:
             self._load()
         except BaseException as error:
