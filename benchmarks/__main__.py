@@ -58,10 +58,10 @@ def _positive(text: str) -> int:
     return value
 
 
-def _tolerances(text: str) -> list[float]:
+def _fidelities(text: str) -> list[float]:
     values = [float(word) for word in text.split(",")]
-    if not all(value >= 0 for value in values):
-        raise argparse.ArgumentTypeError(f"must all be 0 or more, got {text}")
+    if not all(0 <= value <= 1 for value in values):
+        raise argparse.ArgumentTypeError(f"must all be from 0 to 1, got {text}")
     return values
 
 
@@ -123,16 +123,16 @@ def parser() -> argparse.ArgumentParser:
         + "; default: all",
     )
     result.add_argument(
-        "--tolerance",
-        type=_tolerances,
+        "--fidelity",
+        type=_fidelities,
         metavar="VALUES",
-        help="tolerances of updates of fractions, as in 0.3,1,3; default: the estimator's",
+        help="targets of updates of fractions, as in 0.5,0.75,0.9; default: the estimator's",
     )
     result.add_argument(
         "--draws",
         type=_two_positive,
         metavar="N,N",
-        help="draws of 0.1%% and of 1%% of the rows; default: 10,3, quick: 2,1",
+        help="draws of up to 0.1%% and of 1%% of the rows; default: 10,3, quick: 2,1",
     )
     result.add_argument(
         "--output", type=Path, metavar="DIR", help="results; default: benchmarks/results"
@@ -149,7 +149,7 @@ def parser() -> argparse.ArgumentParser:
 def command_of(args: argparse.Namespace) -> str:
     """Command that repeats the measurement, without the folder of the results."""
     words = ["python", "-m", "benchmarks", args.what]
-    for option in ("data", "libraries", "only", "tolerance", "draws"):
+    for option in ("data", "libraries", "only", "fidelity", "draws"):
         if values := getattr(args, option):
             words += [f"--{option}", ",".join(f"{value}" for value in values)]
     if args.threads != 2:
@@ -324,7 +324,7 @@ def _one_part(
         repeats,
         _say,
         quick=args.quick,
-        tolerances=tuple(args.tolerance or ()),
+        fidelities=tuple(args.fidelity or ()),
         draws=tuple(args.draws or ((2, 1) if args.quick else (10, 3))),
     )
     run = new_run(part.kind, command_of(args), [LIBRARIES[OURS], *peers], settings, repeats)

@@ -96,7 +96,7 @@ python -m benchmarks many-rows                 # five million rows, unweighted a
 python -m benchmarks updates                   # all tables of updates
 python -m benchmarks store                     # all tables of stores and files
 python -m benchmarks sparse                    # all tables of sparse data
-python -m benchmarks updates --only fractions --data adult --tolerance 0.3,1,3
+python -m benchmarks updates --only fractions --data adult --fidelity 0.5,0.75,0.9
 python -m benchmarks builds OLD NEW            # two builds of the engine compared, not saved
 python -m benchmarks report                    # write the saved runs to these pages
 ```
@@ -144,7 +144,7 @@ PAGES = (
             Section(f"updates-{part}", title, f"python -m benchmarks updates --only {part}")
             for part, title in (
                 ("one-row", "One row"),
-                ("fractions", "0.1% and 1% of the rows"),
+                ("fractions", "From one row to 1% of the rows"),
                 ("sizes", "From a few rows to half of them"),
                 ("refresh", "Refresh"),
                 ("rows", "Number of rows held"),

@@ -13,10 +13,29 @@ from numpy.random import Generator
 from benchmarks.builds.tables import Scored, complete, dense, mixed, one_hot, text
 
 LOSSES = {"logistic": 2, "squared": None, "softmax": 4}  # number of classes, None: regression
-RULES = (
-    *(("regret", tolerance) for tolerance in (0.0, 0.3, 1.2, 30.0, inf)),
-    *(("rank", tolerance) for tolerance in (0.1, 1.0)),
-)
+
+
+def _fidelity(target: float = 0.75, **parameters: float) -> dict[str, Any]:
+    """Parameters of an estimator with the fidelity rule."""
+    return {"update_rule": "fidelity", "fidelity": target, **parameters}
+
+
+def _regret(tolerance: float) -> dict[str, Any]:
+    """Parameters of an estimator with the regret rule."""
+    return {"update_rule": "regret", "tolerance": tolerance}
+
+
+def _rank(tolerance: float) -> dict[str, Any]:
+    """Parameters of an estimator with the rank rule."""
+    return {"update_rule": "rank", "tolerance": tolerance}
+
+
+RULES = {
+    **{f"fidelity-{target:g}": _fidelity(target) for target in (0.5, 0.75, 1.0)},
+    "fidelity-floor-0": _fidelity(memory_floor=0.0),
+    **{f"regret-{tolerance:g}": _regret(tolerance) for tolerance in (0.0, 0.3, 1.2, 30.0, inf)},
+    **{f"rank-{tolerance:g}": _rank(tolerance) for tolerance in (0.1, 1.0)},
+}
 
 USUAL = ("remove 1", "remove 20", "add 30", "update 20", "remove a twelfth", "add 1")
 REFRESHED = ("remove 5", "refresh", "remove 5", "add 10", "refresh", "refresh", "update 10")
@@ -63,7 +82,7 @@ OF_EACH_LOSS = {
     "one-hot": _case(one_hot),
     "categories": _case(complete, categorical_features=[1]),
     "budget": _case(dense, stats_memory=20_000),
-    "no-budget": _case(dense, stats_memory=0, tolerance=0.3),
+    "no-budget": _case(dense, stats_memory=0, **_regret(0.3)),
     "refresh": _case(dense, REFRESHED),
     "early-stopping": _case(
         dense, early_stopping=True, n_iter_no_change=2, n_estimators=40, max_leaf_nodes=8
@@ -102,18 +121,20 @@ OTHERS = {
     ),
     "new-classes": _case(dense, ("remove 5", "add new classes", "remove 5", "add 10"), 3),
     "new-classes-of-two": _case(dense, ("add new classes", "remove 5")),
-    "long": _case(dense, LONG, n_rows=3000, n_fitted=1500, tolerance=0.3),
-    "long-softmax": _case(dense, LONG, 6, n_rows=3000, n_fitted=1500, tolerance=0.01),
-    "long-text": _text(LONG, n_rows=3000, n_fitted=1500, tolerance=0.3),
+    "long": _case(dense, LONG, n_rows=3000, n_fitted=1500, **_regret(0.3)),
+    "long-softmax": _case(dense, LONG, 6, n_rows=3000, n_fitted=1500, **_regret(0.01)),
+    "long-text": _text(LONG, n_rows=3000, n_fitted=1500, **_regret(0.3)),
+    "long-fidelity": _case(dense, LONG, n_rows=3000, n_fitted=1500, **_fidelity(0.5)),
+    "long-softmax-fidelity": _case(dense, LONG, 6, n_rows=3000, n_fitted=1500, **_fidelity(0.5)),
+    "long-text-fidelity": _text(LONG, n_rows=3000, n_fitted=1500, **_fidelity(0.5)),
 }
 
 
 def _cases() -> Iterator[tuple[str, Case]]:
-    for rule, tolerance in RULES:
-        chosen: dict[str, Any] = {"tolerance_rule": rule, "tolerance": tolerance}
+    for rule, parameters in RULES.items():
         for loss, n_classes in LOSSES.items():
-            yield f"{loss}-{rule}-{tolerance:g}", _case(dense, n_classes=n_classes, **chosen)
-        yield f"text-{rule}-{tolerance:g}", _text(**chosen)
+            yield f"{loss}-{rule}", _case(dense, n_classes=n_classes, **parameters)
+        yield f"text-{rule}", _text(**parameters)
     for kind, case in OF_EACH_LOSS.items():
         for loss, n_classes in LOSSES.items():
             yield f"{kind}-{loss}", replace(case, n_classes=n_classes)

@@ -157,7 +157,7 @@ def goals(run: Run | None) -> list[Goal]:
 
 
 def _found(run: Run | None, *, by_default: bool) -> tuple[Record | None, Record | None]:
-    """Ours, with the default tolerance or with the one for streams, and LightGBM's."""
+    """Ours, with the default fidelity or with the tolerance for streams, and LightGBM's."""
     if run is None:
         return None, None
     for ours in run.records:

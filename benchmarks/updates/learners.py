@@ -17,7 +17,7 @@ from benchmarks.updates.timing import Retrains, new_model, timed
 from datasets import Table, Target, Task
 
 # In a stream all rows leave in the end, so nothing has to be forgotten at once, and a model that
-# regrows fewer nodes follows the drift better.
+# regrows fewer nodes follows the drift better. This is a tolerance of the regret rule.
 TOLERANT = 1000.0
 
 
@@ -58,16 +58,21 @@ class Learner(ABC):
 
 
 class Updated(Learner):
-    """graftboost, updated in place; row ids are positions in the stream."""
+    """graftboost, updated in place; row ids are positions in the stream.
+
+    With a tolerance, the regret rule selects the nodes to regrow.
+    """
 
     def __init__(
         self, data: str, plan: Plan, task: Task = "classification", tolerance: float | None = None
     ) -> None:
         self.record = Record(data, OURS)
         self._model = new_model(plan, task)
-        if tolerance is not None:
-            self._model.set_params(tolerance=tolerance)
-        self.record.case["tolerance"] = self._model.tolerance
+        if tolerance is None:
+            self.record.case["fidelity"] = self._model.fidelity
+        else:
+            self._model.set_params(update_rule="regret", tolerance=tolerance)
+            self.record.case["tolerance"] = tolerance
 
     def start(self, X: Table, y: Target, window: int) -> None:
         self._X, self._y, self._window = X, y, window

@@ -20,8 +20,8 @@ class Plan:
     repeats: int  # of identical measurements, of which the best counts
     say: Callable[[str], None]
     quick: bool = False
-    tolerances: tuple[float, ...] = ()  # empty: the default of the estimator
-    draws: tuple[int, int] = (10, 3)  # of 0.1% and of 1% of the rows
+    fidelities: tuple[float, ...] = ()  # targets; empty: the default of the estimator
+    draws: tuple[int, int] = (10, 3)  # of up to 0.1% and of 1% of the rows
 
     @property
     def yardstick(self) -> Library | None:

@@ -27,11 +27,9 @@ def measure(name: str, plan: Plan) -> Iterator[Record]:
     """Update a copy of the model with each share of the rows, then refit it."""
     data = datasets.load(name)
     model = new_model(plan).fit(data.X_train, data.y_train)
-    rules: list[dict[str, Any]] = [
-        {"tolerance_rule": model.tolerance_rule, "tolerance": model.tolerance}
-    ]
+    rules: list[dict[str, Any]] = [{"update_rule": "fidelity", "fidelity": model.fidelity}]
     if name in STRICT:
-        rules.append({"tolerance_rule": "rank", "tolerance": 0.0})
+        rules.append({"update_rule": "rank", "tolerance": 0.0})
     for way, rule in [*(("remove", rule) for rule in rules), ("add", rules[0])]:
         for share in QUICK_SHARES if plan.quick else SHARES:
             yield _measure_share(data, model, way, share, rule, plan)
@@ -56,10 +54,16 @@ def _measure_share(
         record.add("refit_seconds", timed(updated.refit)[0])
         record.case["strategy"] = report.strategy
     plan.say(
-        f"{data.name}  {rule['tolerance_rule']} {rule['tolerance']:g}  {way} {share:.2%}"
+        f"{data.name}  {_rule(record)}  {way} {share:.2%}"
         f"  {_ratio(record) or 0:.2f} of a refit ({record.case['strategy']})"
     )
     return record
+
+
+def _rule(record: Record) -> str:
+    """Rule of a record and its target or tolerance; "tolerance_rule" is in older runs."""
+    name = record.case.get("update_rule", record.case.get("tolerance_rule"))
+    return f"{name} {record.case['fidelity' if name == 'fidelity' else 'tolerance']:g}"
 
 
 def _ratio(record: Record) -> float | None:
@@ -73,17 +77,17 @@ def tables(run: Run) -> str:
     lines: dict[tuple[str, str, str], dict[float, Record]] = {}
     for r in run.records:
         if not r.failure:
-            rule = f"{r.case['tolerance_rule']} {r.case['tolerance']:g}"
-            key = (r.data, str(r.case["way"]), rule)
+            key = (r.data, str(r.case["way"]), _rule(r))
             lines.setdefault(key, {})[float(r.case["share"])] = r
     rows = [
         [*key, *(_cell(by_share.get(share)) for share in shares)] for key, by_share in lines.items()
     ]
-    head = ["data set", "way", "rule and tolerance", *(f"{100 * share:g}%" for share in shares)]
+    head = ["data set", "way", "rule", *(f"{100 * share:g}%" for share in shares)]
     return (
         "Seconds of `remove` or `add` relative to `refit()` on the same rows, the best of "
         f'{run.repeats} each, and the seconds of the update. "refit" marks updates for which a '
-        "refit was cheaper.\n\n" + table(head, rows)
+        "refit was cheaper. The number behind a rule is its fidelity or its tolerance.\n\n"
+        + table(head, rows)
     )
 
 

@@ -113,7 +113,8 @@ def title_of(record: Record) -> str:
         return TITLES[record.library]
     if record.case.get("untouched"):
         return "graftboost, untouched"
-    return f"graftboost, updated, tolerance {record.case['tolerance']:g}"
+    what = "tolerance" if "tolerance" in record.case else "fidelity"
+    return f"graftboost, updated, {what} {record.case[what]:g}"
 
 
 def tables(run: Run) -> str:

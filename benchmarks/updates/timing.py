@@ -41,9 +41,15 @@ def copy_of(model: Any, spare: int, **parameters: Any) -> Any:
     return result
 
 
-def rows_of(share: float, n_rows: int) -> int:
-    """Number of rows of a share, at least one."""
-    return max(1, round(share * n_rows))
+def rows_of(size: float, n_rows: int) -> int:
+    """Number of rows of a size: a share of the rows, or from 1 on a number of them.
+
+    Examples
+    --------
+    >>> [rows_of(size, 2_000) for size in (0.0, 0.001, 1, 5)]
+    [1, 2, 1, 5]
+    """
+    return max(1, round(size if size >= 1 else size * n_rows))
 
 
 class Retrains:

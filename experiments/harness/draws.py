@@ -13,6 +13,7 @@ from benchmarks.libraries import LIBRARIES, OURS
 from benchmarks.measure import log_loss
 from benchmarks.results import Record
 from benchmarks.settings import Settings
+from benchmarks.updates.forgetting import add_estimate
 from benchmarks.updates.timing import copy_of, timed
 from datasets import Dataset
 from experiments.harness.contenders.ours import Ours, Paper
@@ -116,6 +117,7 @@ class Draws:
         record.add("refits", refitted)
         record.add("nodes_regrown", report.nodes_regrown)
         record.add("rows_regrown", 1.0 if refitted else report.rows_regrown / visits)
+        add_estimate(record, report, len(drawn))
         return before, after
 
     def _error(self, labels: NDArray[np.int64]) -> float:

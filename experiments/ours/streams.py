@@ -265,8 +265,9 @@ def remark(results: Results) -> str:
     """Each stream, and why updates can be worse than retraining."""
     streams = [text for name in results.all_of("data") for text in _on_stream(results, name)]
     discussion = (
-        "The default tolerance is meant for rows that must be forgotten at once. In a stream, all "
-        f"rows leave in the end, and `docs/updates.md` recommends a tolerance of {TOLERANT:g}. "
+        "The default rule is meant for rows that must be forgotten at once. In a stream, all rows "
+        "leave in the end, and the regret rule with a tolerance of "
+        f"{TOLERANT:g} regrows fewer nodes. "
         "Retraining is better than any update where the bins are outdated: updates keep the bins "
         "of the first window, so all values beyond its range fall into the outermost bin, for "
         "example those of a feature that counts days. Covtype is subsampled because river takes "

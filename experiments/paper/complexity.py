@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TRAINING = "training"
 NEVER = "update, structure kept"
 RULES: dict[str, dict[str, Any]] = {
-    NEVER: {"tolerance_rule": "regret", "tolerance": math.inf},
+    NEVER: {"update_rule": "fidelity", "fidelity": 0.0},
     "update, default rule": Ours.parameters,
     "update, paper's rule": Paper.parameters,
 }
@@ -87,7 +87,7 @@ EXPECTED = {
 CAPTION = (
     f"For one tree, Table 5 states {PAPER[TRAINING]} for training and {PAPER['update']} for an "
     "update. **Slopes** of log seconds over the log of the quantity: 1 means proportional, 0 means "
-    "constant. Refits are excluded. The structure is kept with `tolerance=inf`."
+    "constant. Refits are excluded. The structure is kept with `fidelity=0`."
 )
 
 

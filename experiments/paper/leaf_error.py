@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ALL_SIZES = {**SIZES, "10%": 0.1, "50%": 0.5, "80%": 0.8}
 KEPT = "kept"  # the structure is kept, so every row keeps its recorded gradients
-ALL_RULES: dict[str, Rule] = {**RULES, KEPT: {"tolerance_rule": "regret", "tolerance": np.inf}}
+ALL_RULES: dict[str, Rule] = {**RULES, KEPT: {"update_rule": "fidelity", "fidelity": 0.0}}
 UNTOUCHED = "untouched"
 ALL_TITLES = {**TITLES, KEPT: "no node regrown"}
 

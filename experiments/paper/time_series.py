@@ -218,7 +218,7 @@ def remark(results: Results) -> str:
         f"{SERIES[name]}: {_mean_refits(results, name, OURS):.3g} of the {2 * (BLOCKS - 1)} "
         "updates with whole blocks were refits, which are cheaper for so many rows. In pieces, "
         f"{_mean_refits(results, name, 'pieces'):.3g} of {2 * (BLOCKS - 1) * PIECES} updates "
-        f"were refits. With tolerance {TOLERANT:g}, "
+        f"were refits. Under the regret rule with tolerance {TOLERANT:g}, "
         f"{_mean_refits(results, name, 'tolerant'):.3g} were, and the error differs from that of a "
         f"retrained model by {_above(results, name, 'tolerant')}."
         for name in _names(results)

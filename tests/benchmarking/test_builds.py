@@ -13,7 +13,8 @@ import datasets
 import graftboost
 from benchmarks.__main__ import main
 from benchmarks.builds.build import Build, Workers
-from benchmarks.builds.cases import CASES
+from benchmarks.builds.cases import CASES, LOSSES, RULES
+from benchmarks.builds.digests import digests_of
 from benchmarks.builds.models import compare_models, first_differences
 from benchmarks.builds.speed import OPERATIONS, ROW_OUT, SHARE_OUT, Times, measure
 from graftboost import _engine
@@ -69,6 +70,22 @@ def test_an_update_is_the_mean_over_draws_of_the_least_repeat() -> None:
         *("3 s", "1.5 s", "0.50"),
         *("3.05 s", "2.5 s", "0.82"),
     ]
+
+
+def test_every_rule_is_compared_under_every_loss() -> None:
+    assert {rule["update_rule"] for rule in RULES.values()} == {"fidelity", "regret", "rank"}
+    for name, rule in RULES.items():
+        for kind in (*LOSSES, "text"):
+            assert rule.items() <= CASES[f"{kind}-{name}"].parameters.items()
+    floors = [rule.get("memory_floor") for rule in RULES.values()]
+    assert 0 in floors
+
+
+def test_models_depend_on_the_fidelity() -> None:
+    digests = [digests_of(CASES[f"logistic-fidelity-{name}"]) for name in ("0.5", "1", "floor-0")]
+    fits, first_updates = ([models[i]["trees"] for models in digests] for i in (0, 1))
+    assert len(set(fits)) == 1
+    assert len(set(first_updates)) > 1
 
 
 def test_first_differences() -> None:

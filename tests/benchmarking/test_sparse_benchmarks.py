@@ -237,8 +237,9 @@ def _learner(library: str, errors: list[float], seconds: list[float], **case: An
     return Record(stream.DATA, library, samples, case=case)
 
 
-def test_error_up_to_each_step_is_compared_with_the_retrains() -> None:
-    ours = _learner(OURS, [0.0, 0.10, 0.02], [1.0, 1.0, 1.0], tolerance=1.2)
+@pytest.mark.parametrize("rule", [{"fidelity": 0.75}, {"tolerance": 1.2}])  # now and before
+def test_error_up_to_each_step_is_compared_with_the_retrains(rule: dict[str, float]) -> None:
+    ours = _learner(OURS, [0.0, 0.10, 0.02], [1.0, 1.0, 1.0], **rule)
     theirs = _learner(YARDSTICK, [0.02, 0.04, 0.05], [4.0, 4.0, 40.0])
     run = make_run(stream.PART, ours, theirs)
     error, faster, *tolerant = stream.goals(run)
@@ -253,7 +254,7 @@ def test_error_up_to_each_step_is_compared_with_the_retrains() -> None:
 
 
 def test_retrains_that_stay_slow_count_in_full() -> None:
-    ours = _learner(OURS, [0.0] * 4, [1.0] * 4, tolerance=1.2)
+    ours = _learner(OURS, [0.0] * 4, [1.0] * 4, fidelity=0.75)
     theirs = _learner(YARDSTICK, [0.0] * 4, [1.0, 3.0, 3.0, 3.0])
     assert stream.faster(ours, theirs) == 2.5
 
@@ -261,7 +262,9 @@ def test_retrains_that_stay_slow_count_in_full() -> None:
 def test_window_slides_over_the_stream(data_folder: Path) -> None:
     by_default, tolerant, untouched, theirs = stream.measure("spam_stream", make_plan(Prior()))
     assert untouched.case["untouched"]
-    assert by_default.case["tolerance"] < tolerant.case["tolerance"]
+    assert by_default.case["fidelity"] == 0.75
+    assert "tolerance" not in by_default.case
+    assert tolerant.case["tolerance"] == stream.TOLERANT
     for record in (by_default, theirs):
         assert len(record.samples["error"]) == stream.QUICK_STEPS
         assert len(record.samples["learn_seconds"]) == stream.QUICK_STEPS + 1

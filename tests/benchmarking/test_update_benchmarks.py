@@ -17,12 +17,15 @@ from benchmarks.goals import goals
 from benchmarks.libraries import OURS, YARDSTICK
 from benchmarks.report import as_markdown
 from benchmarks.results import Record, load_runs
-from benchmarks.updates import learners, one_row, rows, sizes, stream
-from benchmarks.updates.forgetting import pooled
+from benchmarks.settings import Settings
+from benchmarks.updates import fractions, learners, one_row, rows, sizes, stream
+from benchmarks.updates.forgetting import add_estimate, estimated, in_digits, pooled
 from benchmarks.updates.part import Part, Plan
 from benchmarks.updates.parts import PARTS, PARTS_BY_KIND
 from benchmarks.updates.timing import copy_of, new_model
 from datasets import Task
+from graftboost.estimators.forgetting import Forgetting
+from graftboost.estimators.report import UpdateReport
 
 from .making import Prior, make_plan, make_run, publish_all
 
@@ -61,21 +64,115 @@ def test_all_parts_from_the_command_line_to_the_page(
 
 def test_one_part_of_one_data_set_and_its_options(data_folder: Path, tmp_path: Path) -> None:
     call = ["updates", "--quick", "--only", "fractions,stream", "--data", "adult"]
-    call += ["--tolerance", "0.5,1.2", "--draws", "3,1", "--libraries", "graftboost"]
+    call += ["--fidelity", "0.5,0.75", "--draws", "3,1", "--libraries", "graftboost"]
     assert main([*call, "--output", str(tmp_path)]) == 0
     (run,) = load_runs(tmp_path).values()  # the stream uses another data set
     assert run.command.endswith(
         "updates --data adult --libraries graftboost --only fractions,stream "
-        "--tolerance 0.5,1.2 --draws 3,1 --quick"
+        "--fidelity 0.5,0.75 --draws 3,1 --quick"
     )
-    record = run.find("adult", OURS, way="remove", share=0.001, tolerance=0.5)
+    record = run.find("adult", OURS, way="remove", share=0.001, fidelity=0.5)
     assert record is not None
     assert len(record.samples["loss_refitted"]) == 3
     assert all(0 <= share <= 1 for share in record.samples["rows_regrown"])
-    # The goals are for the default tolerance.
-    by_default = run.find("adult", OURS, way="remove", share=0.001, tolerance=1.2)
+    # The goals are for the default fidelity.
+    by_default = run.find("adult", OURS, way="remove", share=0.001, fidelity=0.75)
+    assert by_default is not None
+    assert (record.case["default"], by_default.case["default"]) == (False, True)
     measured = {goal.what: goal.measured for goal in goals({run.name: run})}
     assert measured["forgetting of 0.1%, at worst"] == pooled(by_default).value
+
+
+def test_updates_of_one_row_and_of_a_customer(data_folder: Path) -> None:
+    records = list(fractions.measure("adult", make_plan(fidelities=(0.5, 0.75), draws=(3, 1))))
+    found = [(r.case["way"], r.case["share"], r.case["fidelity"], r.case["rows"]) for r in records]
+    sizes_and_rows = ((1, 1), (5, 5), (0.001, 1), (0.01, 3))  # of 280 rows
+    assert found == [
+        (way, size, fidelity, n_rows)
+        for way in ("remove", "add")
+        for size, n_rows in sizes_and_rows
+        for fidelity in (0.5, 0.75)
+    ]
+    assert [len(r.samples["refits"]) for r in records[:8:2]] == [3, 3, 3, 1]
+    text = fractions.tables(make_run(fractions.PART, *records))
+    for size in ("1 row", "5 rows", "0.1% (1)", "1% (3)"):
+        assert text.count(f"| adult | {size} | 0.5 | ") == 2
+
+
+def test_estimated_fidelity_is_beside_the_measured_forgetting(data_folder: Path) -> None:
+    plan = make_plan(settings=Settings(iterations=30, threads=1), draws=(4, 2))
+    records = list(fractions.measure("adult", plan))
+    heads = ["forgetting | estimated | rows regrown", "learning | estimated | rows regrown"]
+    text = fractions.tables(make_run(fractions.PART, *records))
+    assert all(text.count(head) == 1 for head in heads)
+    for record in records:
+        samples = record.samples
+        n_draws, n_rows = len(samples["refits"]), int(record.case["rows"])
+        assert len(samples["achieved"]) == len(samples["memory_left"]) == n_draws
+        # What was achieved is measured: it is the change of the losses.
+        change = n_rows * (np.array(samples["loss_after"]) - samples["loss_before"])
+        sign = 1 if record.case["way"] == "remove" else -1
+        np.testing.assert_allclose(samples["achieved"], sign * change, atol=1e-4)
+        estimate = estimated(record)
+        total = sum(samples["achieved"]) + sum(samples["memory_left"])
+        if total > 0:
+            assert estimate == pytest.approx(sum(samples["achieved"]) / total)
+        cells = [_size_of(record), "0.75", f"**{pooled(record)}**", in_digits(estimate)]
+        assert f"| adult | {' | '.join(cells)} | " in text
+
+
+def _size_of(record: Record) -> str:
+    words = {1: "1 row", 5: "5 rows", 0.001: "0.1% (1)", 0.01: "1% (3)"}
+    return words[float(record.case["share"])]
+
+
+def _report(strategy: str, forgetting: Forgetting | None, n_removed: int) -> UpdateReport:
+    added, removed = np.arange(2 - n_removed), np.arange(n_removed)
+    return UpdateReport(strategy, added, removed, 0, 0, 0, 0, 0, 0, forgetting)
+
+
+def test_a_refit_counts_with_its_measured_change_and_leaves_nothing() -> None:
+    record = _losses([1.0, 1.0], [1.1, 1.5], [1.2, 1.5])
+    record.samples["refits"] = [0, 1]
+    add_estimate(record, _report("in-place", Forgetting(0.3, 0.2, 0.1, 0.2, 1, 0), 2), 2)
+    assert estimated(record) is None  # not yet for each draw
+    add_estimate(record, _report("refit", None, 2), 2)
+    assert record.samples["achieved"] == pytest.approx([0.3, 2 * 0.5])
+    assert record.samples["memory_left"] == [0.2, 0.0]
+    assert estimated(record) == pytest.approx(1.3 / 1.5)
+    # For added rows, a decrease of the losses counts.
+    add_estimate(record, _report("refit", None, 0), 2)
+    assert record.samples["achieved"][-1] == pytest.approx(-2 * 0.5)
+
+
+def test_nothing_is_estimated_under_other_rules() -> None:
+    record = Record("adult", OURS, {"refits": [0], "loss_before": [1.0], "loss_after": [1.1]})
+    add_estimate(record, _report("in-place", None, 2), 2)
+    assert "achieved" not in record.samples
+    assert estimated(record) is estimated(None) is None
+    nothing = {"refits": [0.0], "achieved": [-0.1], "memory_left": [0.1]}
+    assert estimated(Record("adult", OURS, nothing)) is None
+
+
+def test_runs_with_tolerances_can_be_shown() -> None:
+    samples = {
+        **_losses([1.0], [1.1], [1.2]).samples,
+        "update_seconds": [0.1],
+        "refit_seconds": [1.0],
+        "rows_regrown": [0.2],
+        "refits": [0.0],
+    }
+    case = {"way": "remove", "share": 0.001, "tolerance": 1.2, "default": True, "rows": 28}
+    run = make_run(fractions.PART, Record("adult", OURS, samples, case=case))
+    assert "| adult | 0.1% (28) | tolerance 1.2 | **0.50** | - | 20.0% |" in fractions.tables(run)
+    by_title = {
+        stream.title_of(Record("adult", OURS, case={what: value})): what
+        for what, value in (("tolerance", 1.2), ("fidelity", 0.75))
+    }
+    assert by_title == {
+        "graftboost, updated, tolerance 1.2": "tolerance",
+        "graftboost, updated, fidelity 0.75": "fidelity",
+    }
 
 
 @pytest.mark.parametrize(
@@ -83,7 +180,8 @@ def test_one_part_of_one_data_set_and_its_options(data_folder: Path, tmp_path: P
     [
         ("--only", "two-rows", "'two-rows' is not one of one-row"),
         ("--draws", "3", "two numbers"),
-        ("--tolerance", "1,-1", "0 or more"),
+        ("--fidelity", "1,-1", "from 0 to 1"),
+        ("--fidelity", "0.5,1.2", "from 0 to 1"),
     ],
 )
 def test_wrong_options_are_refused(
@@ -136,25 +234,27 @@ def test_untouched_model_forgets_nothing() -> None:
 def test_copies_have_been_updated_once(data_folder: Path) -> None:
     data = datasets.load("adult")
     model = new_model(make_plan()).fit(data.X_train, data.y_train)
-    copied = copy_of(model, 7, tolerance=0.25)
-    assert (model.n_rows_ - 1, 0.25) == (copied.n_rows_, copied.tolerance)
+    copied = copy_of(model, 7, fidelity=0.25)
+    assert (model.n_rows_ - 1, 0.25) == (copied.n_rows_, copied.fidelity)
     assert 7 in model.row_ids_
     assert 7 not in copied.row_ids_
 
 
-def test_goal_requires_all_sizes() -> None:
+@pytest.mark.parametrize(
+    ("rule", "title"),
+    [
+        ({"tolerance_rule": "regret", "tolerance": 1.0}, "regret 1"),  # in older runs
+        ({"update_rule": "rank", "tolerance": 0.0}, "rank 0"),
+        ({"update_rule": "fidelity", "fidelity": 0.75}, "fidelity 0.75"),
+    ],
+)
+def test_goal_requires_all_sizes(rule: dict[str, Any], title: str) -> None:
     records = [
         Record(
             "adult",
             OURS,
             {"update_seconds": [1.2 if share == 0.05 else 0.1], "refit_seconds": [1.0]},
-            case={
-                "way": "remove",
-                "share": share,
-                "tolerance_rule": "regret",
-                "tolerance": 1.0,
-                "strategy": "in-place",
-            },
+            case={"way": "remove", "share": share, **rule, "strategy": "in-place"},
         )
         for share in sizes.SHARES
     ]
@@ -162,7 +262,7 @@ def test_goal_requires_all_sizes() -> None:
     assert whole.verdict() == "no: 1.20 (adult), on 1 of 5 data sets"
     (part,) = sizes.goals(make_run(sizes.PART, *records[:3]))
     assert part.verdict() == "not measured"
-    assert "| adult | remove | regret 1 | **0.10** (0.1 s) |" in sizes.tables(
+    assert f"| adult | remove | {title} | **0.10** (0.1 s) |" in sizes.tables(
         make_run(sizes.PART, *records)
     )
 
@@ -189,7 +289,11 @@ def test_window_slides_over_the_stream(data_folder: Path, monkeypatch: pytest.Mo
     last = stream.QUICK_WINDOW + stream.QUICK_STEPS * stream.STEP
     held = np.sort(models[0].row_ids_)
     assert untouched.case["untouched"]
-    assert by_default.case["tolerance"] < ours.case["tolerance"] == stream.TOLERANT
+    assert ours.case["tolerance"] == stream.TOLERANT
+    assert (models[0].update_rule, models[0].tolerance) == ("regret", stream.TOLERANT)
+    assert "tolerance" not in by_default.case
+    assert by_default.case["fidelity"] == models[1].fidelity
+    assert (models[1].update_rule, models[1].tolerance) == ("fidelity", None)
     assert models[2].row_ids_.max() == stream.QUICK_WINDOW - 1
     np.testing.assert_array_equal(held, np.arange(last - stream.QUICK_WINDOW, last))
     # The first window is learned, and each step is predicted before it is learned.

@@ -85,7 +85,7 @@ class Paper(Ours):
 
     name = "paper"
     title = "graftboost, paper's rule"
-    parameters: ClassVar[dict[str, Any]] = {"tolerance_rule": "rank", "tolerance": 0.1}
+    parameters: ClassVar[dict[str, Any]] = {"update_rule": "rank", "tolerance": 0.1}
 
 
 class Predecessor(Ours):
@@ -98,7 +98,7 @@ class Predecessor(Ours):
 
     name = "predecessor"
     title = "graftboost, rank 0, refreshed"
-    parameters: ClassVar[dict[str, Any]] = {"tolerance_rule": "rank", "tolerance": 0.0}
+    parameters: ClassVar[dict[str, Any]] = {"update_rule": "rank", "tolerance": 0.0}
 
     def _remove(self, rows: ArrayLike) -> Any:
         report = super()._remove(rows)
@@ -112,11 +112,11 @@ class Predecessor(Ours):
 
 
 class Tolerant(Ours):
-    """For streams: nodes are regrown only if their regret is large."""
+    """For streams: by the regret rule, nodes are regrown only if their regret is large."""
 
     name = "tolerant"
     title = f"graftboost, tolerance {TOLERANT:g}"
-    parameters: ClassVar[dict[str, Any]] = {"tolerance": TOLERANT}
+    parameters: ClassVar[dict[str, Any]] = {"update_rule": "regret", "tolerance": TOLERANT}
 
 
 class Untouched(Ours):

@@ -230,8 +230,8 @@ def _least(results: Results) -> Iterator[str]:
     if left:
         yield (
             f"The default rule forgets significantly less than a refit on {listed(left)}. It "
-            "compares regrets with a noise scale of 1, however small the gains of a tree are, so "
-            "models that fit their rows closely need a lower tolerance."
+            "regrows as much as its target needs, by default a fidelity of 0.75. A higher fidelity "
+            "forgets more and takes longer."
         )
 
 

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from benchmarks.settings import Settings
+from benchmarks.updates.learners import TOLERANT
 from datasets import Task
 from experiments.harness.contenders import CONTENDERS, NAMES, Contender
+from experiments.harness.contenders.ours import Tolerant
 
 SETTINGS = Settings(leaves=8, iterations=15, min_rows=5, threads=1)
 N_ROWS, N_CLASSES = 400, 3
@@ -76,13 +78,13 @@ def test_class_added_after_the_fit(name: str) -> None:
 
 def test_the_settings_of_ours() -> None:
     rules = {name: _new(name).model.get_params() for name in OURS}
-    assert rules["graftboost"]["tolerance_rule"] == rules["untouched"]["tolerance_rule"] == "regret"
-    assert {
-        name: (rules[name]["tolerance_rule"], rules[name]["tolerance"]) for name in OURS[1:3]
-    } == {
+    assert rules["graftboost"]["update_rule"] == rules["untouched"]["update_rule"] == "fidelity"
+    assert {name: (rules[name]["update_rule"], rules[name]["tolerance"]) for name in OURS[1:3]} == {
         "paper": ("rank", 0.1),
         "predecessor": ("rank", 0.0),
     }
+    tolerant = Tolerant("classification", SETTINGS).model
+    assert (tolerant.update_rule, tolerant.tolerance) == ("regret", TOLERANT)
 
 
 def test_a_refit_of_ours_is_counted() -> None:
