@@ -62,17 +62,25 @@ class TestForgetting:
         assert figures["low"] <= 1 <= figures["high"]
 
     def test_in_place_update_lies_between(self, model: Any, removed: Any) -> None:
-        figures = audit.forgetting(model, without(model, removed, tolerance=np.inf)).figures
+        figures = audit.forgetting(model, without(model, removed, fidelity=0.0)).figures
         assert figures["forgetting"] > 0
         assert figures["loss_before"] < figures["loss_after"]
         assert figures["loss_before"] < figures["loss_retrained"]
 
+    def test_losses_tell_models_from_a_retrained_one(self, model: Any, removed: Any) -> None:
+        """The untouched model most, a refit not at all."""
+        updated = audit.forgetting(model, without(model, removed, fidelity=0.9)).figures
+        refitted = audit.forgetting(model, without(model, removed).refit()).figures
+        assert refitted["auc_after"] == 0.5
+        assert abs(updated["auc_after"] - 0.5) < updated["auc_before"] - 0.5
+        assert updated["auc_before"] == refitted["auc_before"]
+
     def test_verdict_follows_from_the_interval(self, model: Any) -> None:
-        kept = without(model, np.arange(40), tolerance=np.inf)
+        kept = without(model, np.arange(40), fidelity=0.0)
         found = audit.forgetting(model, kept)
         assert found.figures["low"] < 0.8
         assert "too few rows" in found.summary or "refit() removes it" in found.summary
-        few = audit.forgetting(model, without(model, np.arange(8), tolerance=np.inf))
+        few = audit.forgetting(model, without(model, np.arange(8), fidelity=0.0))
         assert few.figures["low"] is None
         assert "too few rows" in few.summary or "too little to measure" in few.summary
 
@@ -154,12 +162,12 @@ class TestSimilarity:
 class TestLeafError:
     def test_fitted_and_refreshed_models_have_no_error(self, model: Any, removed: Any) -> None:
         assert audit.leaf_error(model).figures["updated"] == 0
-        updated = without(model, removed, tolerance=np.inf)
+        updated = without(model, removed, fidelity=0.0)
         assert audit.leaf_error(updated).figures["updated"] > 0
         assert audit.leaf_error(updated.refresh()).figures["updated"] == 0
 
     def test_untouched_model_is_included(self, model: Any, removed: Any) -> None:
-        updated = without(model, removed, tolerance=np.inf)
+        updated = without(model, removed, fidelity=0.0)
         assert audit.leaf_error(updated, before=model).figures["untouched"] > 0
         assert "untouched" not in audit.leaf_error(model, before=updated).figures
 
@@ -169,7 +177,7 @@ class TestLeafError:
         audit.audit_removal(model, removed)
         assert np.array_equal(model.predict_proba(X), before)
         assert model.n_rows_ == 3000
-        assert model.tolerance == 1.2
+        assert (model.fidelity, model.update_rule, model.tolerance) == (0.75, "fidelity", None)
         model.check_state()
 
 
@@ -224,7 +232,7 @@ class TestSplits:
 
 
 class TestAttacks:
-    @pytest.mark.parametrize(("share", "strategy"), [(0.05, "refit"), (0.01, "in-place")])
+    @pytest.mark.parametrize(("share", "strategy"), [(0.3, "refit"), (0.01, "in-place")])
     def test_backdoor_is_added_and_removed_with_its_rows(self, share: float, strategy: str) -> None:
         X, y = load_digits(return_X_y=True)
         model = GraftBoostClassifier(n_estimators=20, max_leaf_nodes=10, n_jobs=1)
@@ -288,10 +296,17 @@ class TestAuditRemoval:
         assert "Bin edges were computed with these rows and are unchanged" in found.summary
         assert "The 2 rows would be erased" in str(found)
 
+    def test_states_the_estimate_beside_the_measurement(self, model: Any) -> None:
+        found = audit.audit_removal(model, np.arange(10))
+        assert found.figures["strategy"] == "in-place"
+        assert 0 < found.figures["estimated_fidelity"] < 1.5
+        assert "Estimated without the retrain: " in found.summary
+
     def test_refit_forgets_everything(self, model: Any) -> None:
         found = audit.audit_removal(model, slice(0, 1500))
         assert "exactly those of a model trained without the rows" in found.summary
         assert found.figures["forgetting"]["forgetting"] == 1
+        assert found.figures["estimated_fidelity"] == 1
 
     def test_given_edges_depend_on_no_row(self) -> None:
         X, y = noisy(500)
@@ -328,7 +343,8 @@ class TestResult:
         found = audit.forgetting(model, without(model, removed))
         lines = str(found).splitlines()
         assert lines[0] == "Forgetting of 60 rows removed"
-        assert lines[1].split() == ["model", "loss", "of", "the", "rows", "forgetting"]
+        columns = [column.strip() for column in lines[1].split("  ") if column.strip()]
+        assert columns == ["model", "loss of the rows", "forgetting", "AUC against retrained"]
         assert "| untouched |" in found.to_markdown()
 
     def test_plot(self, model: Any, removed: Any, tmp_path: Any) -> None:

@@ -20,7 +20,6 @@ def refitted_without(model: Model, row_ids: ArrayLike) -> Model:
     if not len(held):
         return refitted(model)
     result = booked_only(model, held)  # without regrowing, because all trees are refitted anyway
-    result.set_params(tolerance_rule=model.tolerance_rule, tolerance=model.tolerance)
     return result.refit()
 
 
@@ -34,8 +33,9 @@ def booked_only(
 ) -> Model:
     """Return a copy in which rows are added and removed while all splits are kept."""
     result = copy.deepcopy(model)
-    result.set_params(tolerance_rule="regret", tolerance=np.inf)
-    report = result.update(X, y, remove=remove)
+    result.set_params(update_rule="fidelity", tolerance=None)
+    report = result.update(X, y, remove=remove, fidelity=0.0)
+    result.set_params(update_rule=model.update_rule, tolerance=model.tolerance)
     if report.strategy == "refit":
         raise ValueError(
             "The change requires a refit (an unseen class, the first weights, or too many rows), "

@@ -52,8 +52,9 @@ def forgetting(
     -------
     Audit
         Its ``figures`` contain "forgetting", "low" and "high" (a bootstrap interval over the rows,
-        if there are at least 20), and the mean losses "loss_before", "loss_after" and
-        "loss_retrained".
+        if there are at least 20), the mean losses "loss_before", "loss_after" and "loss_retrained",
+        and "auc_before" and "auc_after": how well the losses of the rows tell the untouched and the
+        updated model from a retrained one (0.5 means not at all).
 
     Examples
     --------
@@ -103,8 +104,9 @@ def learning(
     -------
     Audit
         Its ``figures`` contain "learning", "low" and "high" (a bootstrap interval over the rows, if
-        there are at least 20), and the mean losses "loss_before", "loss_after" and
-        "loss_retrained".
+        there are at least 20), the mean losses "loss_before", "loss_after" and "loss_retrained",
+        and "auc_before" and "auc_after": how well the losses of the rows tell the untouched and the
+        updated model from a retrained one (0.5 means not at all).
     """
     holder = after if retrained is None or len(ids_in_one_only(after, before)) else retrained
     ids = _audited_ids(holder, before, row_ids)
@@ -145,15 +147,16 @@ def _measure(
     if len(rows) < FEWEST_ROWS:
         ratio = Ratio(ratio.value)
     whole = _mean_interval(third - first)
+    untouched_auc, updated_auc = auc(first, third), auc(second, third)
     table: tuple[tuple[Cell, ...], ...] = (
-        ("untouched", float(first.mean()), "0"),
-        ("updated", float(second.mean()), str(ratio)),
-        ("retrained", float(third.mean()), "1"),
+        ("untouched", float(first.mean()), "0", f"{untouched_auc:.2f}"),
+        ("updated", float(second.mean()), str(ratio), f"{updated_auc:.2f}"),
+        ("retrained", float(third.mean()), "1", "0.50"),
     )
     return Audit(
         name,
         f"{name.capitalize()} of {_rows(len(rows))} {done}",
-        ("model", "loss of the rows", name),
+        ("model", "loss of the rows", name, "AUC against retrained"),
         table,
         _summary(name, ratio, whole),
         {
@@ -164,6 +167,8 @@ def _measure(
             "loss_before": float(first.mean()),
             "loss_after": float(second.mean()),
             "loss_retrained": float(third.mean()),
+            "auc_before": untouched_auc,
+            "auc_after": updated_auc,
         },
         Chart(
             "bars",
@@ -172,6 +177,23 @@ def _measure(
             y_label=f"mean loss of the {done} rows",
         ),
     )
+
+
+def auc(losses: NDArray[np.float64], retrained: NDArray[np.float64]) -> float:
+    """Return how well losses of rows under a model can be told from those under a retrained one.
+
+    This is the probability that a loss under the retrained model is larger than one under the
+    model, for two rows drawn at random: 0.5 means that they cannot be told apart.
+
+    Examples
+    --------
+    >>> auc(np.array([0.1, 0.2]), np.array([0.2, 0.3]))
+    0.875
+    """
+    ordered = np.sort(losses)
+    below = np.searchsorted(ordered, retrained, side="left")
+    up_to = np.searchsorted(ordered, retrained, side="right")
+    return float((below + up_to).mean() / 2 / len(losses))
 
 
 def _rows(n: int) -> str:
@@ -207,4 +229,4 @@ def _summary(name: str, ratio: Ratio, whole: tuple[float, float]) -> str:
         return f"{measured}."
     if ratio.high >= 1:
         return f"{measured}. There are too few rows to measure this more precisely."
-    return f"{measured}. A smaller tolerance reduces the difference, and refit() removes it."
+    return f"{measured}. A larger fidelity reduces the difference, and refit() removes it."

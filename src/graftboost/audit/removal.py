@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -88,10 +89,15 @@ def audit_removal(
         ("step", "seconds", "what was done"),
         _steps(report, seconds),
         _summary(model, report, parts, left_out, ids),
-        {part.name: dict(part.figures) for part in parts} | {"strategy": report.strategy},
+        {part.name: dict(part.figures) for part in parts}
+        | {"strategy": report.strategy, "estimated_fidelity": _if_known(report.fidelity)},
         None,
         tuple(parts),
     )
+
+
+def _if_known(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def _steps(report: UpdateReport, seconds: float) -> tuple[tuple[Cell, ...], ...]:
@@ -125,6 +131,9 @@ def _summary(
         )
     else:
         lines.append(parts[0].summary)
+        if report.forgetting is not None:
+            words = report.forgetting.in_words(len(ids))
+            lines.append(f"Estimated without the retrain: {words}.")
         lines.append("Some splits these rows influenced remain; refit() removes them.")
     if model.bin_edges is None:
         lines.append(
