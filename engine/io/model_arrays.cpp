@@ -1,6 +1,7 @@
 #include "io/model_arrays.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -96,9 +97,14 @@ void collect_rows(Collector& to, const RowTable& rows, std::size_t room) {
           with_room(rows.sparse_entries.size(), room > rows.size()));
 }
 
+// The high and the low half of a wide integer.
+std::array<std::int64_t, 2> halves(__int128 wide) {
+  return {static_cast<std::int64_t>(wide >> 64), static_cast<std::int64_t>(wide)};
+}
+
 std::vector<std::int64_t> as_integers(const TargetSums& sums) {
-  std::vector<std::int64_t> values{sums.weight, static_cast<std::int64_t>(sums.sum >> 64),
-                                   static_cast<std::int64_t>(sums.sum)};
+  const auto [high, low] = halves(sums.sum);
+  std::vector<std::int64_t> values{sums.weight, high, low};
   values.insert(values.end(), sums.classes.begin(), sums.classes.end());
   return values;
 }
@@ -208,6 +214,12 @@ std::vector<ModelArray> arrays_of(const ModelState& model, bool state, bool room
   for (const Node& node : nodes) sums.insert(sums.end(), {node.sums.g, node.sums.h, node.sums.n});
   collector.make("node_sums", std::move(sums));
   collector.make("target_sums", as_integers(model.target_sums));
+  std::vector<std::int64_t> squares;
+  for (const TreeNodes& of_tree : model.nodes) {
+    const auto [high, low] = halves(of_tree.squares);
+    squares.insert(squares.end(), {high, low});
+  }
+  collector.make("tree_squares", std::move(squares));
   const std::size_t rows = with_room(model.n_rows(), room);
   collect_rows(collector, model.shards[0].rows, rows);
   collect_trees_of_rows(collector, model, rows);
@@ -219,7 +231,6 @@ Summary summary_of(const ModelState& model, bool state, bool room) {
   Summary summary;
   summary.loss = model.loss;
   summary.params = model.params;
-  summary.noise = model.noise;
   summary.n_features = model.bins->n_features();
   summary.packed = !state || model.nodes.holds_packed_sums();
   summary.params.updatable = state;

@@ -42,7 +42,6 @@ std::vector<ModelArray> arrays_of(const ModelState& model, bool state, bool room
 struct Summary {
   Loss loss;
   TrainingParams params;
-  double noise = 1;
   std::size_t n_rows = 0;
   std::size_t room = 0;        // rows that fit into the arrays with an element for each
   std::size_t n_features = 0;  // columns of a table

@@ -116,7 +116,6 @@ void check_summary(const Summary& s) {
   require(std::isfinite(p.l2_regularization) && p.l2_regularization >= 0,
           "l2_regularization is negative");
   require(p.subsample > 0 && p.subsample <= 1, "subsample is not above 0 and up to 1");
-  require(std::isfinite(s.noise) && s.noise >= 0, "noise is negative");
   require(s.n_rows <= std::numeric_limits<Slot>::max() - room_to_grow(0),
           "n_rows is " + std::to_string(s.n_rows));
   require(s.room == s.n_rows || s.room == with_room(s.n_rows, true),
@@ -300,13 +299,27 @@ void take_rows(ModelState& model, const Source& source, const Summary& summary) 
                                  with_room(summary.n_entries, summary.room > summary.n_rows));
 }
 
+__int128 from_halves(std::int64_t high, std::int64_t low) {
+  return (static_cast<__int128>(high) << 64) |
+         static_cast<__int128>(static_cast<std::uint64_t>(low));
+}
+
+void take_squares(ModelState& model, const Source& source) {
+  const auto halves = source.copied<std::int64_t>("tree_squares", 2 * model.nodes.size());
+  for (std::size_t t = 0; t < model.nodes.size(); ++t) {
+    model.nodes[t].squares = from_halves(halves[2 * t], halves[2 * t + 1]);
+    // No sum of weights times squares is larger, and rows can be added without an overflow.
+    require(halves[2 * t] >= 0 && halves[2 * t] < largest_sum,
+            "tree_squares has a sum out of range");
+  }
+}
+
 void take_target_sums(ModelState& model, const Source& source) {
   model.target_sums = TargetSums(model.loss.n_classes);
   auto& classes = model.target_sums.classes;
   const auto values = source.copied<std::int64_t>("target_sums", 3 + classes.size());
   model.target_sums.weight = values[0];
-  model.target_sums.sum = (static_cast<__int128>(values[1]) << 64) |
-                          static_cast<__int128>(static_cast<std::uint64_t>(values[2]));
+  model.target_sums.sum = from_halves(values[1], values[2]);
   std::copy(values.begin() + 3, values.end(), classes.begin());
   for (const std::int64_t weight : values)
     require(&weight == &values[2] || (weight > -largest_sum && weight < largest_sum),
@@ -379,7 +392,6 @@ ModelState model_from(const Summary& summary, const GivenArrays& arrays,
   ModelState model;
   model.loss = summary.loss;
   model.params = summary.params;
-  model.noise = summary.noise;
   model.bins = std::make_shared<const BinMap>(take_bins(source, summary.n_features));
   model.set_layout(CodeLayout(*model.bins));
   model.base_scores =
@@ -399,6 +411,7 @@ ModelState model_from(const Summary& summary, const GivenArrays& arrays,
   require(!summary.packed || static_cast<std::int64_t>(summary.n_rows) <= PackedSums::most_rows,
           "packed sums cannot hold so many rows");
   take_target_sums(model, source);
+  take_squares(model, source);
   take_trees_of_rows(model, source, summary);
   return model;
 }

@@ -110,6 +110,11 @@ struct Loss {
     return (g * weight + half) >> weighted_gradient_shift;
   }
 
+  // What a row with this gradient and weight adds to a sum of squared gradients.
+  static __int128 weighted_square(Gradient g, std::int64_t weight) {
+    return static_cast<__int128>(std::int64_t{g} * g) * weight;
+  }
+
   // Neither a gradient nor a hessian of a row is larger.
   std::int64_t largest_gradient() const {
     return std::int64_t{1} << (kind == LossKind::squared ? squared_gradient_bits
@@ -125,13 +130,17 @@ struct Loss {
   // weights, of which at least one is positive. The weights may lie in several arrays.
   void set_weight_scale(std::span<const std::span<const double>> weights);
 
-  // What one unit of a sum of g, or of h, is worth.
+  // What one unit of a sum of g, of h, or of squared gradients is worth.
   double gradient_unit() const {
     const double squared = weighted ? target_grid * (1 << weighted_gradient_shift) : target_grid;
     return weight_unit * (kind == LossKind::squared ? squared : 0x1p-20);
   }
   double hessian_unit() const {
     return weight_unit * (kind == LossKind::squared ? 0x1p-18 : 0x1p-20);
+  }
+
+  double square_unit() const {
+    return weight_unit * (kind == LossKind::squared ? 0x1p-48 : 0x1p-40);
   }
 
   // The paper's (K - 1) / K for softmax; one tree for two classes takes the whole step.

@@ -119,6 +119,14 @@ UpdateCounts Model::update(const UpdateRequest<Table>& request, const UpdateRule
       [&](ModelState& state) { return graftboost::update(state, request, rule, n_threads); });
 }
 
+MemorySurvey Model::memory_of(std::span<const RowId> ids, const std::string& argument,
+                              const UpdateRule& rule, int n_threads) {
+  require_updatable();
+  ensure_verified();
+  const Exclusive lock(*this);
+  return survey_removal(state_, ids, argument, rule, n_threads);
+}
+
 void Model::refit(int n_threads) {
   require_updatable();
   change([&](ModelState& state) { graftboost::refit(state, n_threads); });

@@ -4,6 +4,12 @@
 
 namespace graftboost {
 
+double ModelState::variance_in(std::size_t t) const {
+  const double squares = static_cast<double>(nodes[t].squares) * loss.square_unit();
+  const double hessian = static_cast<double>(nodes.tree(t)[0].sums.h) * loss.hessian_unit();
+  return squares > 0 && hessian > 0 ? squares / hessian : 1;
+}
+
 GainParams ModelState::gain_params() const {
   std::int64_t largest_weight = 1;
   if (loss.weighted) {

@@ -27,7 +27,6 @@ struct ModelState {
   NodeTable nodes;
   TargetSums target_sums;
   std::vector<double> base_scores;  // one per tree of an iteration
-  double noise = 1;  // the scale of gains: mean weight, times residual variance for squared error
   std::vector<double> validation_losses;
   // Bytes that cached histograms may take. A property of the machine, not of the model.
   std::size_t histogram_memory = std::numeric_limits<std::size_t>::max();
@@ -47,6 +46,9 @@ struct ModelState {
   double leaf_value(const Totals& sums) const {
     return loss.leaf_value(sums, params.learning_rate, l2());
   }
+  // The variance of what the rows recorded in a tree over their mean hessian: the noise scale of the
+  // tree's gains, but for weights. For squared error, the residual variance before the tree.
+  double variance_in(std::size_t t) const;
   // The gain of a split node's own split, from the sums of its children.
   double gain_of_split(const GainParams& gain, const Tree& tree, const Node& node) const {
     return graftboost::gain_of(gain, node.sums, tree[node.left].sums);

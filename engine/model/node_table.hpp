@@ -24,6 +24,9 @@ struct TreeNodes {
   // could be split (see growth_order.hpp). While it is positive the growth order cannot have
   // changed.
   double order_slack = 0;
+  // Of the gradients that the rows of the subsample recorded, squared and weighted: the scale of
+  // the tree's gains follows from it (see ModelState::variance_in).
+  __int128 squares = 0;
   // False after a refresh: the histograms and the gains of all nodes have to be recomputed.
   bool counted = true;
 
@@ -40,8 +43,8 @@ struct TreeNodes {
 };
 
 // Owns the trees: tree = iteration * trees_per_iteration + class. What always holds: every sum and
-// every cached histogram is the integer sum of what the rows of the node recorded, and the value of
-// a node is a function of its sums.
+// every cached histogram is the integer sum of what the rows of the node recorded, `squares` is that
+// of a tree's rows, and the value of a node is a function of its sums.
 class NodeTable {
  public:
   std::size_t size() const { return trees_.size(); }

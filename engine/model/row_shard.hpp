@@ -60,6 +60,9 @@ class RowShard {
   RecordedGradients recorded_in(std::size_t t, LossKind kind) const {
     return {trees[t].recorded.data(), rows.weight.empty() ? nullptr : rows.weight.data(), kind};
   }
+  __int128 squares_in(std::size_t t, LossKind kind) const {
+    return sum_of_squares(recorded_in(t, kind), 0, size());
+  }
   std::int64_t weight_of(Slot row) const { return rows.weight.empty() ? 1 : rows.weight[row]; }
   std::optional<Slot> find(RowId id) {
     if (!index.built()) index.build(rows.ids);

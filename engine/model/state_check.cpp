@@ -32,6 +32,9 @@ Difference check_nodes(const ModelState& model, std::size_t t,
                        const TreeHistograms<Sums>& histograms) {
   const Tree& tree = model.nodes.tree(t);
   const RowsByNode rows(model, t);
+  __int128 squares = 0;
+  for (const RowShard& shard : model.shards) squares += shard.squares_in(t, model.loss.kind);
+  if (squares != model.nodes[t].squares) return "the sum of squared gradients does not match";
   for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
     const Node& node = tree.nodes[i];
     const auto index = static_cast<NodeIndex>(i);

@@ -88,14 +88,21 @@ std::unique_ptr<gb::Model> fit(const gb::BinMap& bins, const AnyTable& x, const 
 
 // --- changes -------------------------------------------------------------------------------------
 
+gb::UpdateRule::Kind rule_kind(const std::string& name) {
+  using Kind = gb::UpdateRule::Kind;
+  if (name == "fidelity") return Kind::fidelity;
+  if (name == "regret") return Kind::regret;
+  if (name == "rank") return Kind::rank;
+  throw nb::value_error("rule: expected fidelity, regret or rank");
+}
+
 gb::UpdateCounts update(gb::Model& model, const std::optional<AnyTable>& x,
                         const std::optional<Doubles>& y, const std::optional<Doubles>& weight,
                         const std::optional<Integers>& row_ids, const Integers& removed,
                         const Integers& relabel, int n_classes, const std::string& rule,
-                        double tolerance, std::int64_t n_top, int n_threads,
-                        const std::string& removed_argument) {
-  const gb::UpdateRule update_rule{
-      rule == "rank" ? gb::UpdateRule::Kind::rank : gb::UpdateRule::Kind::regret, tolerance, n_top};
+                        double tolerance, std::int64_t n_top, double fidelity, double memory_floor,
+                        int n_threads, const std::string& removed_argument) {
+  const gb::UpdateRule update_rule{rule_kind(rule), tolerance, n_top, fidelity, memory_floor};
   std::vector<std::int32_t> labels;
   for (std::size_t k = 0; k < relabel.size(); ++k)
     labels.push_back(
@@ -112,6 +119,18 @@ gb::UpdateCounts update(gb::Model& model, const std::optional<AnyTable>& x,
                                   view<std::int64_t>(row_ids)};
     return run(&added);
   });
+}
+
+nb::tuple memory_of(gb::Model& model, const Integers& row_ids, double fidelity, double memory_floor,
+                    int n_threads, const std::string& argument) {
+  const gb::UpdateRule rule{gb::UpdateRule::Kind::fidelity, 0, 1, fidelity, memory_floor};
+  if (!(fidelity > 0)) throw nb::value_error("fidelity: expected more than 0");
+  const gb::MemorySurvey found = [&] {
+    nb::gil_scoped_release release;
+    return model.memory_of({row_ids.data(), row_ids.size()}, argument, rule, n_threads);
+  }();
+  return nb::make_tuple(
+      python::to_numpy(std::vector<double>(found.memory.begin(), found.memory.end())), found.work);
 }
 
 // --- predictions ---------------------------------------------------------------------------------
@@ -317,8 +336,12 @@ void bind_model(nb::module_& m) {
            "Recompute every stored sum from the rows; raise RuntimeError if one differs.")
       .def("update", &update, "X"_a.none(), "y"_a.none(), "sample_weight"_a.none(),
            "row_ids"_a.none(), "removed"_a, "relabel"_a, "n_classes"_a, "rule"_a, "tolerance"_a,
-           "n_top"_a, "n_threads"_a, "removed_argument"_a = "row_ids",
+           "n_top"_a, "fidelity"_a, "memory_floor"_a, "n_threads"_a,
+           "removed_argument"_a = "row_ids",
            "Add and remove rows in one pass. X is None if none are added.")
+      .def("memory_of", &memory_of, "row_ids"_a, "fidelity"_a, "memory_floor"_a, "n_threads"_a,
+           "argument"_a = "row_ids",
+           "What the model remembers of rows, and the work to forget them relative to a refit.")
       .def("refit", &Model::refit, "n_threads"_a, nb::call_guard<nb::gil_scoped_release>(),
            "Train all trees again on the rows held.")
       .def("refresh", &Model::refresh, "n_threads"_a, nb::call_guard<nb::gil_scoped_release>(),

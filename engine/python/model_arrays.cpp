@@ -46,7 +46,6 @@ void each_number(Summary& s, Use&& use) {
   use("subsample", s.params.subsample);
   use("seed", s.params.seed);
   use("updatable", s.params.updatable);
-  use("noise", s.noise);
   use("n_rows", s.n_rows);
   use("room", s.room);
   use("n_features", s.n_features);

@@ -1,10 +1,20 @@
 #include "update/update_counts.hpp"
 
+#include <nanobind/stl/optional.h>
+
 #include "python/bindings.hpp"
 
 namespace graftboost::python {
 
 void bind_update_counts(nb::module_& m) {
+  using Fidelity = gb::FidelityEstimate;
+  nb::class_<Fidelity>(m, "FidelityEstimate", "What an update achieved for the rows it changed.")
+      .def_ro("achieved", &Fidelity::achieved)
+      .def_ro("left", &Fidelity::left)
+      .def_ro("left_error", &Fidelity::left_error)
+      .def_ro("most_left", &Fidelity::most_left)
+      .def_ro("rows_remembered", &Fidelity::rows_remembered)
+      .def_ro("rows_still_remembered", &Fidelity::rows_still_remembered);
   nb::class_<gb::UpdateCounts>(m, "UpdateCounts", "What an update did.")
       .def_ro("refitted", &gb::UpdateCounts::refitted)
       .def_ro("trees_touched", &gb::UpdateCounts::trees_touched)
@@ -16,7 +26,10 @@ void bind_update_counts(nb::module_& m) {
       .def_ro("seconds_checking", &gb::UpdateCounts::seconds_checking)
       .def_ro("seconds_regrowing", &gb::UpdateCounts::seconds_regrowing)
       .def_ro("seconds_refitting", &gb::UpdateCounts::seconds_refitting)
-      .def_ro("rows_shifted", &gb::UpdateCounts::rows_shifted);
+      .def_ro("rows_shifted", &gb::UpdateCounts::rows_shifted)
+      .def_prop_ro("fidelity", [](const gb::UpdateCounts& c) {
+        return c.fidelity.is_known ? std::optional(c.fidelity) : std::nullopt;
+      });
 }
 
 }  // namespace graftboost::python

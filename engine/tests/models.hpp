@@ -163,12 +163,15 @@ struct Contents {
   std::map<RowId, Numbers> rows;
   TargetSums target_sums;
   std::vector<double> base_scores;
-  double noise = 0;
+  std::vector<__int128> squares;  // per tree
 };
 
 inline Contents contents_of(const ModelState& model) {
   Contents contents;
-  for (const TreeNodes& nodes : model.nodes) contents.trees.push_back(nodes.tree.nodes);
+  for (const TreeNodes& nodes : model.nodes) {
+    contents.trees.push_back(nodes.tree.nodes);
+    contents.squares.push_back(nodes.squares);
+  }
   for (const RowShard& shard : model.shards) {
     for (Slot row = 0; row < shard.size(); ++row) {
       Numbers numbers{shard.rows.target[row], shard.weight_of(row)};
@@ -183,7 +186,6 @@ inline Contents contents_of(const ModelState& model) {
   }
   contents.target_sums = model.target_sums;
   contents.base_scores = model.base_scores;
-  contents.noise = model.noise;
   return contents;
 }
 
@@ -205,7 +207,7 @@ inline void check_same(const Contents& a, const Contents& b) {
   CHECK(a.rows == b.rows);
   CHECK(a.target_sums == b.target_sums);
   CHECK(a.base_scores == b.base_scores);
-  CHECK_EQ(a.noise, b.noise);
+  CHECK(a.squares == b.squares);
 }
 inline void check_same(const ModelState& a, const ModelState& b) {
   check_same(contents_of(a), contents_of(b));
@@ -242,6 +244,16 @@ inline Totals recorded(const ModelState& model, std::size_t t, std::size_t shard
 inline Totals naive_total(const ModelState& model, std::size_t t, NodeIndex node) {
   Totals sum;
   for_each_row(model, t, node, [&](std::size_t s, Slot row) { sum += recorded(model, t, s, row); });
+  return sum;
+}
+
+// Of the rows that count in a tree: the sum of their squared gradients, with weights.
+inline __int128 naive_squares(const ModelState& model, std::size_t t) {
+  __int128 sum = 0;
+  for_each_row(model, t, 0, [&](std::size_t s, Slot row) {
+    const __int128 g = model.shards[s].trees[t].recorded[row];
+    sum += g * g * model.shards[s].weight_of(row);
+  });
   return sum;
 }
 
@@ -308,6 +320,7 @@ inline std::size_t check_sums(const ModelState& model) {
   std::size_t n_cached = 0;
   for (std::size_t t = 0; t < model.nodes.size(); ++t) {
     const std::vector<Node>& nodes = model.nodes.tree(t).nodes;
+    CHECK(model.nodes[t].squares == naive_squares(model, t));
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const auto index = static_cast<NodeIndex>(i);
       CHECK(nodes[i].sums == naive_total(model, t, index));

@@ -47,6 +47,7 @@ class Booster {
 
   void iterate() {
     const std::size_t first = model_.nodes.size();
+    squares_.assign(k_trees_, 0);
     record_gradients(first);
     // The trees of an iteration do not depend on each other: as many as there are threads grow side
     // by side. The remaining ones grow one after the other, with all threads in the tree.
@@ -57,21 +58,6 @@ class Booster {
     if (model_.params.updatable) return;
     for (RowShard& shard : model_.shards)
       for (std::size_t t = first; t < first + k_trees_; ++t) shard.trees[t] = {};
-  }
-
-  // The variance of the residuals, in squared units of the scores.
-  double residual_variance() const {
-    __int128 sum = 0;
-    Gradient residual = 0;
-    for (std::size_t s = 0; s < model_.shards.size(); ++s) {
-      const RowTable& rows = model_.shards[s].rows;
-      for (std::size_t r = 0; r < rows.size(); ++r) {
-        model_.loss.record_row(rows.target[r], {&scores_[s][0][r], 1}, &residual);
-        sum += static_cast<__int128>(residual) * residual;
-      }
-    }
-    const double grid = Loss::target_grid, n = static_cast<double>(model_.n_rows());
-    return std::max(static_cast<double>(sum) / n, 1.0) * (grid * grid);
   }
 
  private:
@@ -109,18 +95,25 @@ class Booster {
         shard.trees[t].recorded.resize(n);
       }
     }
-    parallel_rows(model_.shards, n_threads_,
-                  [&](std::size_t s, std::size_t begin, std::size_t end) {
-                    RowShard& shard = model_.shards[s];
-                    std::vector<const double*> scores;
-                    std::vector<Gradient*> gradients;
-                    for (std::size_t k = 0; k < k_trees_; ++k) {
-                      scores.push_back(scores_[s][k].data());
-                      gradients.push_back(shard.trees[first + k].recorded.data());
-                    }
-                    model_.loss.record({shard.rows.target.data(), shard.size()}, scores, gradients,
-                                       begin, end);
-                  });
+    parallel_rows(
+        model_.shards, n_threads_, [&](std::size_t s, std::size_t begin, std::size_t end) {
+          RowShard& shard = model_.shards[s];
+          std::vector<const double*> scores;
+          std::vector<Gradient*> gradients;
+          for (std::size_t k = 0; k < k_trees_; ++k) {
+            scores.push_back(scores_[s][k].data());
+            gradients.push_back(shard.trees[first + k].recorded.data());
+          }
+          model_.loss.record({shard.rows.target.data(), shard.size()}, scores, gradients, begin,
+                             end);
+          if (!model_.params.updatable) return;
+          for (std::size_t k = 0; k < k_trees_; ++k) {
+            const __int128 squares =
+                sum_of_squares(shard.recorded_in(first + k, model_.loss.kind), begin, end);
+            const std::lock_guard lock(squares_lock_);
+            squares_[k] += squares;
+          }
+        });
   }
 
   void grow(std::size_t first, std::size_t k, int n_threads) {
@@ -140,6 +133,7 @@ class Booster {
       trim_histograms(model_, nodes.tree, histograms);
       nodes.histograms = std::move(histograms);
       nodes.bounds = workplace->grower.take_bounds();
+      nodes.squares = squares_[k];
     }
     return_workplace(std::move(workplace), n_threads);
   }
@@ -158,11 +152,14 @@ class Booster {
     }
     std::vector<Slot> outside;
     std::size_t n_inside = 0;
+    const RecordedGradients recorded = shard.recorded_in(t, model_.loss.kind);
+    __int128& squares = squares_[t % k_trees_];  // each tree has its own
     for (Slot row = 0; row < n; ++row) {
       if (model_.params.in_subsample(t, shard.rows.ids[row])) {
         slots[n_inside++] = row;
       } else {
         outside.push_back(row);
+        squares -= recorded.square_of(row);
         shard.trees[t].recorded[row] = 0;
       }
     }
@@ -201,6 +198,8 @@ class Booster {
   GrowingParams growing_;
   GrowingCells cells_;
   std::vector<std::vector<Array<double>>> scores_;  // per shard and tree of an iteration
+  std::mutex squares_lock_;
+  std::vector<__int128> squares_;  // of what rows record, per tree of the iteration
   std::mutex workplaces_lock_;
   std::vector<WorkplacePtr> for_one_thread_, for_all_threads_;
 };
@@ -259,10 +258,6 @@ void boost(ModelState& model, Validation* validation, const Stopping& stopping,
     const bool told_to_stop = on_iteration && on_iteration(done, loss);
     if (told_to_stop || (stopping.patience > 0 && done - best >= stopping.patience)) break;
   }
-  // Gains are proportional to weights, so the noise that they are compared with is, too.
-  model.noise = static_cast<double>(model.target_sums.weight) * model.loss.weight_unit /
-                static_cast<double>(model.n_rows());
-  if (model.loss.kind == LossKind::squared) model.noise *= booster.residual_variance();
   if (validation != nullptr && stopping.patience > 0) {
     const std::size_t n_kept =
         static_cast<std::size_t>(std::max(best, 1) * model.trees_per_iteration());

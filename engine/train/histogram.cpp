@@ -1,5 +1,6 @@
 #include "train/histogram.hpp"
 
+#include <cstdlib>
 #include <numeric>
 #include <vector>
 
@@ -93,6 +94,24 @@ Totals total_of(const RecordedGradients& recorded, std::span<const Slot> slots, 
     parts[begin / together] = sum;
   });
   return std::accumulate(parts.begin(), parts.end(), Totals{});
+}
+
+__int128 sum_of_squares(const RecordedGradients& recorded, std::size_t begin, std::size_t end) {
+  __int128 sum = 0;
+  if (recorded.weight != nullptr) {
+    for (std::size_t row = begin; row < end; ++row)
+      sum += recorded.square_of(static_cast<Slot>(row));
+    return sum;
+  }
+  // A square has up to 60 bits; its halves are added up separately, which vectorises.
+  std::uint64_t high = 0, low = 0;
+  for (std::size_t row = begin; row < end; ++row) {
+    const auto g = static_cast<std::uint32_t>(std::abs(recorded.gradient[row]));
+    const std::uint64_t square = std::uint64_t{g} * g;
+    high += square >> 32;
+    low += square & 0xffffffff;
+  }
+  return (static_cast<__int128>(high) << 32) + low;
 }
 
 template void accumulate(const RowTable&, const RecordedGradients&, std::span<const Slot>,

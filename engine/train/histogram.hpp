@@ -26,7 +26,13 @@ struct RecordedGradients {
     const std::int64_t w = weight[row];
     return {Loss::weighted_gradient(kind, g, w), h * w, w != 0};
   }
+  __int128 square_of(Slot row) const {
+    return Loss::weighted_square(gradient[row], weight == nullptr ? 1 : weight[row]);
+  }
 };
+
+// The sum of squared gradients of rows [begin, end). Rows outside the subsample recorded 0.
+__int128 sum_of_squares(const RecordedGradients& recorded, std::size_t begin, std::size_t end);
 
 // Adds rows to a histogram: their plain cells, and the entries given for them. Of bundled and
 // sparse features only the cells that differ from the common code are counted; complete() fills in

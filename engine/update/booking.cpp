@@ -6,24 +6,26 @@ void book_sums(const UpdateContext& context, std::size_t t, ChangedRows& changed
                std::span<const Gradient> gradients, std::span<double> scores,
                UpdateCounts& counts) {
   const ModelState& model = context.model;
-  Tree& tree = context.model.nodes[t].tree;
+  TreeNodes& nodes = context.model.nodes[t];
+  Tree& tree = nodes.tree;
   const RowTable& rows = changed.rows();
   const std::size_t n_removed = changed.n_removed();
   std::vector<NodeIndex> leaves;
-  for (std::size_t i = 0; i < n_removed; ++i) leaves.push_back(tree.leaves[changed.leaf(t, i)]);
-  for (std::size_t i = n_removed; i < changed.size(); ++i) {
-    const auto row = static_cast<Slot>(i);
-    leaves.push_back(tree.route([&](std::uint32_t column) { return rows.code(row, column); }));
-  }
+  for (std::size_t i = 0; i < changed.size(); ++i)
+    leaves.push_back(tree.leaves[changed.leaf(t, i)]);
   context.undo.save_paths(t, leaves);
+  const RecordedGradients recorded = changed.recorded_in(t, model.loss.kind);
   for (std::size_t i = 0; i < changed.size(); ++i) {
+    const auto row = static_cast<Slot>(i);
     const bool inside = model.params.in_subsample(t, rows.ids[i]), enters = changed.enters(i);
-    if (enters) changed.place(t, i, tree[leaves[i]].leaf, inside ? gradients[i - n_removed] : 0);
+    if (enters) changed.record(t, i, inside ? gradients[i - n_removed] : 0);
     if (!inside) continue;
     counts.work += cost::booked_row;
-    const Totals totals = changed.recorded_in(t, model.loss.kind).of(static_cast<Slot>(i));
+    const Totals totals = recorded.of(row);
     for (NodeIndex node = leaves[i]; node != no_node; node = tree[node].parent)
       enters ? tree[node].sums += totals : tree[node].sums -= totals;
+    const __int128 square = recorded.square_of(row);
+    nodes.squares += enters ? square : -square;
   }
   for (std::size_t i = n_removed; i < changed.size(); ++i) {
     Node& leaf = tree[leaves[i]];
@@ -78,7 +80,7 @@ void HistogramBooker<Sums>::book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf
 
 template <class Sums>
 bool HistogramBooker<Sums>::book_all(std::size_t t, const ChangedRows& changed,
-                                     TouchedNodes& touched, UpdateCounts& counts) {
+                                     TouchedNodes& touched, UpdateCounts& counts, bool back) {
   const ModelState& model = context_.model;
   TreeNodes& nodes = context_.model.nodes[t];
   const RecordedGradients recorded = changed.recorded_in(t, model.loss.kind);
@@ -87,8 +89,8 @@ bool HistogramBooker<Sums>::book_all(std::size_t t, const ChangedRows& changed,
     if (!model.params.in_subsample(t, changed.rows().ids[row])) continue;
     any = true;
     book(nodes, no_node, nodes.tree.leaves[changed.leaf(t, row)], changed.rows(), row,
-         recorded.of(row), changed.enters(row), grouped_ ? &changed.features_of(row) : nullptr,
-         touched, counts);
+         recorded.of(row), changed.enters(row) != back,
+         grouped_ ? &changed.features_of(row) : nullptr, touched, counts);
   }
   return any;
 }

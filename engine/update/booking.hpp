@@ -12,8 +12,8 @@
 namespace graftboost {
 
 // Books the sums of nodes along the paths of all changed rows of a tree. `gradients` are those that
-// the added rows record in this tree; their leaves, and what they record there, are entered in
-// `changed`. The values of their leaves, which follow, are added to `scores`.
+// the added rows record in this tree; they are entered in `changed`. The values of their leaves,
+// which follow, are added to `scores`.
 void book_sums(const UpdateContext& context, std::size_t t, ChangedRows& changed,
                std::span<const Gradient> gradients, std::span<double> scores, UpdateCounts& counts);
 
@@ -38,9 +38,9 @@ class HistogramBooker {
   void book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf, const RowTable& rows, Slot row,
             const Totals& totals, bool enters, const WipedVector<std::uint32_t>* features,
             TouchedNodes& touched, UpdateCounts& counts);
-  // Books all changed rows of a tree; false if none is in the tree's subsample.
+  // Books all changed rows of a tree, or books them back; false if none is in the tree's subsample.
   bool book_all(std::size_t t, const ChangedRows& changed, TouchedNodes& touched,
-                UpdateCounts& counts);
+                UpdateCounts& counts, bool back = false);
   // Books the cells of columns that are laid out from now on. `is_counted`: the histograms were
   // counted with this layout.
   void book_new_cells(std::size_t t, const ChangedRows& changed, bool is_counted);

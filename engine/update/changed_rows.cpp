@@ -1,10 +1,13 @@
 #include "update/changed_rows.hpp"
 
+#include <algorithm>
 #include <numeric>
+
+#include "core/parallel.hpp"
 
 namespace graftboost {
 
-ChangedRows::ChangedRows(const ModelState& model) {
+ChangedRows::ChangedRows(const ModelState& model, int n_threads) {
   rows_.layout = model.layout();
   for (std::size_t s = 0; s < model.shards.size(); ++s) {
     const RowShard& shard = model.shards[s];
@@ -22,13 +25,25 @@ ChangedRows::ChangedRows(const ModelState& model) {
   const std::size_t n_trees = model.nodes.size(), n = size();
   recorded_.resize(n_trees * n);
   leaves_.resize(n_trees * n);
-  for (std::size_t t = 0; t < n_trees; ++t) {
+  const auto copy = [&](std::size_t t) {
     for (std::size_t i = 0; i < n_removed_; ++i) {
       const TreeRows& tree = model.shards[locations_[i].shard].trees[t];
       recorded_[t * n + i] = tree.recorded[locations_[i].slot];
       leaves_[t * n + i] = tree.leaf_ids[locations_[i].slot];
     }
-  }
+    const Tree& tree = model.nodes.tree(t);
+    for (std::size_t i = n_removed_; i < n; ++i) {
+      const auto row = static_cast<Slot>(i);
+      const NodeIndex leaf =
+          tree.route([&](std::uint32_t column) { return rows_.code(row, column); });
+      leaves_[t * n + i] = static_cast<std::uint16_t>(tree[leaf].leaf);
+    }
+  };
+  constexpr std::size_t few = 4096;  // copied before a second thread has started
+  const std::size_t trees_together = std::max<std::size_t>(few / std::max<std::size_t>(n, 1), 1);
+  parallel_blocks(n_threads, n_trees, trees_together, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t t = begin; t < end; ++t) copy(t);
+  });
   if (!GainBounds::are_grouped(model.layout())) return;
   for (Slot row = 0; row < n; ++row) features_.push_back(rows_.present(row));
 }

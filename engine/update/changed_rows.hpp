@@ -10,13 +10,13 @@
 namespace graftboost {
 
 // Owns copies of the rows that an update removes and adds: codes, targets, weights, ids and, per
-// tree, the leaf and the recorded gradient. Booking needs nothing else, so the node half never
-// reads the rows of a shard. Removed rows come first. What added rows record is found out tree by
-// tree.
+// tree, the leaf before the update and the recorded gradient. Booking needs nothing else, so the
+// node half never reads the rows of a shard. Removed rows come first. What added rows record is
+// found out tree by tree.
 class ChangedRows {
  public:
   // Copies what the shards have marked as removed and what was appended to them.
-  explicit ChangedRows(const ModelState& model);
+  ChangedRows(const ModelState& model, int n_threads);
 
   std::size_t size() const { return rows_.size(); }
   std::size_t n_removed() const { return n_removed_; }
@@ -30,9 +30,8 @@ class ChangedRows {
             kind};
   }
   std::uint16_t leaf(std::size_t t, std::size_t row) const { return leaves_[t * size() + row]; }
-  // Sets the leaf and the recorded gradient of an added row.
-  void place(std::size_t t, std::size_t row, std::int32_t leaf, Gradient recorded) {
-    leaves_[t * size() + row] = static_cast<std::uint16_t>(leaf);
+  // Sets what an added row recorded.
+  void record(std::size_t t, std::size_t row, Gradient recorded) {
     recorded_[t * size() + row] = recorded;
   }
   // The bundled and sparse features in which a row differs from the common code, if gain bounds are

@@ -34,13 +34,14 @@ double order_slack(const Tree& tree, const std::vector<double>& keys) {
   return least_split - best_leaf;
 }
 
-bool is_tolerated(const UpdateContext& context, const Tree& tree, const std::vector<double>& keys,
+bool is_tolerated(const UpdateContext& context, std::size_t t, const std::vector<double>& keys,
                   const GrowthSwap& swap, double best, double present) {
   const UpdateRule& rule = context.rule;
+  const Tree& tree = context.model.nodes.tree(t);
   if (rule.keeps_structure()) return true;
-  if (rule.kind == UpdateRule::Kind::regret) {
+  if (rule.kind != UpdateRule::Kind::rank) {
     const std::int64_t n_split = swap.split == no_node ? 0 : tree[swap.split].sums.n;
-    return context.tolerates(best, present, tree[swap.leaf].sums.n + n_split);
+    return context.tolerates(t, best, present, tree[swap.leaf].sums.n + n_split);
   }
   std::int64_t n_ahead = 0;
   for (std::size_t i = 0; i < keys.size(); ++i)
@@ -51,7 +52,8 @@ bool is_tolerated(const UpdateContext& context, const Tree& tree, const std::vec
 
 }  // namespace
 
-GrowthSwap find_growth_swap(const UpdateContext& context, TreeNodes& nodes) {
+GrowthSwap find_growth_swap(const UpdateContext& context, std::size_t t) {
+  TreeNodes& nodes = context.model.nodes[t];
   const Tree& tree = nodes.tree;
   const std::vector<double> keys = growth_keys(tree);
   const auto key = [&](NodeIndex i) { return keys[static_cast<std::size_t>(i)]; };
@@ -71,7 +73,7 @@ GrowthSwap find_growth_swap(const UpdateContext& context, TreeNodes& nodes) {
   }
   if (full && found.split == no_node) return {};
   const double best = key(found.leaf), present = full ? key(found.split) : 0;
-  if (!(best > present) || is_tolerated(context, tree, keys, found, best, present)) return {};
+  if (!(best > present) || is_tolerated(context, t, keys, found, best, present)) return {};
   return found;
 }
 

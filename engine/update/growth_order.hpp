@@ -19,8 +19,8 @@ struct GrowthSwap {
   NodeIndex leaf = no_node, split = no_node;
 };
 
-// The swap that the update rule does not tolerate to leave undone, if there is one. Sets the tree's
-// order_slack.
-GrowthSwap find_growth_swap(const UpdateContext& context, TreeNodes& nodes);
+// The swap in a tree that the update rule does not tolerate to leave undone, if there is one. Sets
+// the tree's order_slack.
+GrowthSwap find_growth_swap(const UpdateContext& context, std::size_t t);
 
 }  // namespace graftboost

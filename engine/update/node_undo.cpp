@@ -8,7 +8,10 @@ NodeUndo::NodeUndo(ModelState& model)
     : model_(model),
       target_sums_(model.target_sums),
       base_scores_(model.base_scores),
-      trees_(model.nodes.size()) {}
+      trees_(model.nodes.size()) {
+  squares_.reserve(trees_.size());
+  for (const TreeNodes& nodes : model.nodes) squares_.push_back(nodes.squares);
+}
 
 NodeUndo::~NodeUndo() {
   if (committed_) return;
@@ -52,6 +55,7 @@ void NodeUndo::restore(std::size_t t) noexcept {
   SavedTree& saved = trees_[t];
   if (!saved.is_touched) return;
   TreeNodes& nodes = model_.nodes[t];
+  nodes.squares = squares_[t];
   if (saved.is_saved) nodes.tree = std::move(saved.tree);
   for (const SavedNode& node : saved.nodes)  // all as they were at the same time
     nodes.tree[node.index] = node.node;
@@ -59,7 +63,7 @@ void NodeUndo::restore(std::size_t t) noexcept {
     nodes.histograms = std::move(saved.histograms);
     nodes.bounds = std::move(saved.bounds);
   }
-  nodes.drop_histograms();
+  if (!saved.keeps_histograms) nodes.drop_histograms();
 }
 
 }  // namespace graftboost

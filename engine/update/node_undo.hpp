@@ -21,12 +21,15 @@ class NodeUndo {
   ~NodeUndo();
 
   void commit() noexcept { committed_ = true; }
+  const std::vector<double>& base_scores_before() const { return base_scores_; }
 
   // To be called before nodes of a tree change: with the leaves of all changed rows, if only nodes
   // on the paths to them will; before anything else changes, without. Different threads may save
   // different trees.
   void save_paths(std::size_t t, std::span<const NodeIndex> leaves);
   void save_tree(std::size_t t);
+  // The histograms of a tree are again as they were before its nodes changed.
+  void keep_histograms(std::size_t t) noexcept { trees_[t].keeps_histograms = true; }
   // What grafting replaced in a tree: memory to return to, with an element for each former node.
   void keep_replaced(std::size_t t, AnyTreeHistograms histograms,
                      std::vector<GainBounds> bounds) noexcept;
@@ -39,7 +42,7 @@ class NodeUndo {
   struct SavedTree {
     std::vector<SavedNode> nodes;  // as they were before `tree` was saved
     Tree tree;
-    bool is_touched = false, is_saved = false, is_grafted = false;
+    bool is_touched = false, is_saved = false, is_grafted = false, keeps_histograms = false;
     AnyTreeHistograms histograms;
     std::vector<GainBounds> bounds;
   };
@@ -50,6 +53,7 @@ class NodeUndo {
   bool committed_ = false;
   TargetSums target_sums_;
   std::vector<double> base_scores_;
+  std::vector<__int128> squares_;  // per tree
   std::vector<SavedTree> trees_;
 };
 

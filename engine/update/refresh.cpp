@@ -45,7 +45,10 @@ class Refresher {
         record(begin, std::min(begin + rows_together, n), shares_[share]);
     };
     for (first_ = 0; first_ < model_.nodes.size(); first_ += k_trees_) {
-      for (Share& share : shares_) std::fill(share.sums.begin(), share.sums.end(), Totals{});
+      for (Share& share : shares_) {
+        std::fill(share.sums.begin(), share.sums.end(), Totals{});
+        std::fill(share.squares.begin(), share.squares.end(), 0);
+      }
       for (shard_ = 0; shard_ < model_.shards.size(); ++shard_) {
         for (std::size_t k = 0; k < k_trees_; ++k)
           to_[k] = model_.shards[shard_].trees[first_ + k].recorded.data();
@@ -59,10 +62,12 @@ class Refresher {
  private:
   // What one thread needs, and the sums that it adds up: by tree and leaf id.
   struct Share {
-    Share(std::size_t n_scores, std::size_t n_sums) : recording(n_scores), sums(n_sums) {}
+    Share(std::size_t n_scores, std::size_t n_sums)
+        : recording(n_scores), sums(n_sums), squares(n_scores) {}
 
     RecordScratch recording;
     WipedVector<Totals> sums;
+    std::vector<__int128> squares;  // by tree
   };
 
   std::size_t n_leaf_ids() const { return values_before_[0].size(); }
@@ -85,6 +90,7 @@ class Refresher {
           const auto row = static_cast<Slot>(r);
           if (model_.params.in_subsample(t, shard.rows.ids[row])) {
             sums[leaf_ids[row]] += recorded.of(row);
+            share.squares[k] += recorded.square_of(row);
           } else {
             to_[k][row] = 0;
           }
@@ -106,6 +112,8 @@ class Refresher {
         node.gain = model_.gain_of_split(gain_, tree, node);
       }
     }
+    model_.nodes[first_ + k].squares = 0;
+    for (const Share& share : shares_) model_.nodes[first_ + k].squares += share.squares[k];
     model_.nodes[first_ + k].drop_histograms();
   }
 

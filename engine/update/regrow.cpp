@@ -1,6 +1,7 @@
 #include "update/regrow.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/parallel.hpp"
@@ -33,7 +34,7 @@ void Regrower<Sums>::graft_in(std::size_t t, std::vector<Regrown<Sums>> regrown,
                               UpdateCounts& counts) {
   if (!regrown.empty()) join(t, std::move(regrown), {}, counts);
   for (int turn = 0; turn < model_.params.max_leaf_nodes; ++turn) {
-    const GrowthSwap swap = find_growth_swap(context_, model_.nodes[t]);
+    const GrowthSwap swap = find_growth_swap(context_, t);
     if (swap.leaf == no_node) return;
     swap_growth(t, swap, counts);
   }
@@ -85,7 +86,7 @@ Regrown<Sums> Regrower<Sums>::regrow(std::size_t t, NodeIndex top, int n_leaves,
       accumulate(shard.rows, shard.recorded_in(t, model_.loss.kind), inside, counted.data());
     shard.save_rows(t, inside);
     shard.save_rows(t, outside);
-    record_fresh(t, s, inside);
+    result.more_squares += record_fresh(t, s, inside);
     std::copy(inside.begin(), inside.end(), rows_.start(s, inside.size()));
     n_inside += inside.size();
   }
@@ -109,9 +110,12 @@ Regrown<Sums> Regrower<Sums>::regrow(std::size_t t, NodeIndex top, int n_leaves,
 }
 
 template <class Sums>
-void Regrower<Sums>::record_fresh(std::size_t t, std::size_t s, std::span<const Slot> slots) {
+__int128 Regrower<Sums>::record_fresh(std::size_t t, std::size_t s, std::span<const Slot> slots) {
   RowShard& shard = model_.shards[s];
-  const auto record = [&](std::span<const Slot> block) {
+  const RecordedGradients recorded = shard.recorded_in(t, model_.loss.kind);
+  constexpr std::size_t rows_together = 2048;
+  std::vector<__int128> more_squares(slots.size() / rows_together + 1);
+  const auto record = [&](std::span<const Slot> block, __int128& more) {
     const std::vector<Array<double>> scores = scores_.gather(s, block);
     Array<std::int32_t> targets(block.size());
     for (std::size_t i = 0; i < block.size(); ++i) targets[i] = shard.rows.target[block[i]];
@@ -125,12 +129,17 @@ void Regrower<Sums>::record_fresh(std::size_t t, std::size_t s, std::span<const 
     }
     model_.loss.record({targets.data(), targets.size()}, from, to, 0, block.size());
     const Array<Gradient>& own = gradients[t % scores.size()];
-    for (std::size_t i = 0; i < block.size(); ++i) shard.trees[t].recorded[block[i]] = own[i];
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      more -= recorded.square_of(block[i]);
+      shard.trees[t].recorded[block[i]] = own[i];
+      more += recorded.square_of(block[i]);
+    }
   };
-  constexpr std::size_t rows_together = 2048;
-  parallel_blocks(
-      context_.n_threads, slots.size(), rows_together,
-      [&](std::size_t begin, std::size_t end) { record(slots.subspan(begin, end - begin)); });
+  parallel_blocks(context_.n_threads, slots.size(), rows_together,
+                  [&](std::size_t begin, std::size_t end) {
+                    record(slots.subspan(begin, end - begin), more_squares[begin / rows_together]);
+                  });
+  return std::accumulate(more_squares.begin(), more_squares.end(), static_cast<__int128>(0));
 }
 
 template <class Sums>
@@ -181,6 +190,7 @@ void Regrower<Sums>::join(std::size_t t, std::vector<Regrown<Sums>> regrown,
   TreeNodes& nodes = model_.nodes[t];
   for (Regrown<Sums>& r : regrown) {
     book_difference(nodes, r, counts);
+    nodes.squares += r.more_squares;
     grafts.push_back(std::move(r.graft));
   }
   auto& histograms = std::get<TreeHistograms<Sums>>(nodes.histograms);

@@ -20,6 +20,7 @@ template <class Sums>
 struct Regrown {
   Graft<Sums> graft;
   NodeHistogram<Sums> before;  // the node's former histogram, which its ancestors still include
+  __int128 more_squares = 0;   // what regrowing adds to the tree's sum of squared gradients
 };
 
 // Regrows nodes from the rows that reach them, with fresh gradients. These depend on the scores
@@ -41,7 +42,8 @@ class Regrower {
                        const std::vector<std::int32_t>& spare, UpdateCounts& counts);
   bool is_derivable(const TreeNodes& nodes, NodeIndex i) const;
   NodeHistogram<Sums> derive(const TreeNodes& nodes, NodeIndex i) const;
-  void record_fresh(std::size_t t, std::size_t shard, std::span<const Slot> slots);
+  // Returns what it adds to the tree's sum of squared gradients.
+  __int128 record_fresh(std::size_t t, std::size_t shard, std::span<const Slot> slots);
   void place_rows(std::size_t t, std::size_t shard, const Graft<Sums>& graft,
                   std::span<const Slot> outside);
   void book_difference(TreeNodes& nodes, const Regrown<Sums>& regrown, UpdateCounts& counts);

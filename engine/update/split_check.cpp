@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "update/growth_order.hpp"
 
@@ -10,17 +11,22 @@ namespace graftboost {
 template <class Sums>
 void TreeCheck<Sums>::reset(std::size_t tree, std::size_t n_nodes, bool grouped) {
   t = tree;
+  is_survey = false;
   touched.reset(n_nodes, grouped);
+  counted_nodes.assign(n_nodes, false);
+  selected = nullptr;
+  selected_at.clear();
   counts = {};
-  largest_change = 0;
+  largest_change = change_in_survey = 0;
   to_count.clear();
   shifts.clear();
   waiting.clear();
   counted.clear();
   moved.clear();
   moved_features.clear();
+  flips.clear();
   failed.clear();
-  order_changed = false;
+  order_changed = has_shifted = false;
 }
 
 template <class Sums>
@@ -48,8 +54,31 @@ bool SplitChecker<Sums>::begin(TreeCheck<Sums>& check, const ChangedRows& change
   if (!booker_.book_all(check.t, changed, check.touched, check.counts)) return false;
   ++check.counts.trees_touched;
   enter(0, 0);
-  check_node(0, 0, true);
+  check_node(0, 0);
   return true;
+}
+
+template <class Sums>
+void SplitChecker<Sums>::apply(TreeCheck<Sums>& check, const TreeFlips& flips) {
+  open(check);
+  check.is_survey = false;
+  check.selected = &flips;
+  check.selected_at.assign(nodes_->tree.nodes.size(), -1);
+  for (std::size_t f = 0; f < flips.flips.size(); ++f) {
+    if (flips.actions[f] == FlipAction::none) continue;
+    check.selected_at[static_cast<std::size_t>(flips.flips[f].node)] = static_cast<std::int32_t>(f);
+  }
+  check.change_in_survey = std::exchange(check.largest_change, 0);
+  enter(0, 0);
+  check_node(0, 0);
+}
+
+template <class Sums>
+void SplitChecker<Sums>::book_back(TreeCheck<Sums>& check, const ChangedRows& changed) {
+  open(check);
+  booker_.book_all(check.t, changed, check.touched, check.counts, true);
+  for (GainBounds& of_node : nodes_->bounds)
+    if (of_node.is_pending()) of_node.forget();
 }
 
 template <class Sums>
@@ -75,8 +104,14 @@ void SplitChecker<Sums>::resume(TreeCheck<Sums>& check) {
       }
     }
   }
-  for (const Shift& shift : shifts) check_children(shift.node, enter_path(shift.node));
-  for (const NodeIndex i : waiting) check_node(i, enter_path(i), false);
+  for (const Shift& shift : shifts) {
+    if (check.selected != nullptr && gain_of_split(shift.node) == no_gain) {
+      check.failed.push_back(shift.node);
+    } else {
+      check_children(shift.node, enter_path(shift.node));
+    }
+  }
+  for (const NodeIndex i : waiting) check_node(i, enter_path(i));
 }
 
 template <class Sums>
@@ -90,10 +125,10 @@ void SplitChecker<Sums>::finish(TreeCheck<Sums>& check) {
     if (nodes_->bounds[i].is_pending()) nodes_->bounds[i].forget();
   }
   // The key of a node changes by no more than the gains on its path.
-  nodes_->order_slack -= 2 * check.largest_change;
+  nodes_->order_slack -= 2 * (check.change_in_survey + check.largest_change);
   check.order_changed =
       !check.failed.empty() ||
-      (!(nodes_->order_slack > least_gain) && find_growth_swap(context_, *nodes_).leaf != no_node);
+      (!(nodes_->order_slack > least_gain) && find_growth_swap(context_, check.t).leaf != no_node);
 }
 
 // --- the walk from the root ----------------------------------------------------------------------
@@ -130,8 +165,9 @@ bool SplitChecker<Sums>::require_histogram(NodeIndex i, std::size_t depth) {
 }
 
 template <class Sums>
-void SplitChecker<Sums>::check_node(NodeIndex i, std::size_t depth, bool is_new) {
-  if (is_new) {
+void SplitChecker<Sums>::check_node(NodeIndex i, std::size_t depth) {
+  if (!check_->counted_nodes[static_cast<std::size_t>(i)]) {
+    check_->counted_nodes[static_cast<std::size_t>(i)] = true;
     ++check_->counts.nodes_checked;
     // As if half of the features had to be evaluated: what bounds save must not decide anything.
     check_->counts.work += cost::checked_node + context_.cost.histogram / 2;
@@ -148,7 +184,7 @@ void SplitChecker<Sums>::check_children(NodeIndex i, std::size_t depth) {
   for (const NodeIndex child : {node(i).left, node(i).right}) {
     if (!check_->touched[child]) continue;
     if (!node(child).is_leaf() || may_split(child)) enter(child, depth + 1);
-    check_node(child, depth + 1, true);
+    check_node(child, depth + 1);
   }
 }
 
@@ -297,8 +333,79 @@ BestSplit SplitChecker<Sums>::find_best(NodeIndex i, std::size_t depth) {
 template <class Sums>
 typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::check_split(NodeIndex i,
                                                                      std::size_t depth) {
+  if (check_->is_survey) return survey_split(i, depth);
+  if (context_.rule.kind == UpdateRule::Kind::fidelity) return apply_action(i);
   return context_.rule.kind == UpdateRule::Kind::rank ? check_rank(i, depth)
                                                       : check_regret(i, depth);
+}
+
+// Finds out whether another candidate is better than the split.
+template <class Sums>
+typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::survey_split(NodeIndex i,
+                                                                      std::size_t depth) {
+  const std::int64_t n = node(i).sums.n;
+  const double present = gain_of_split(i);
+  Flip flip;
+  flip.node = i;
+  flip.is_void = present == no_gain;
+  flip.splits = may_split(i);
+  flip.weight = flip_weight(nodes_->tree, i);
+  if (flip.splits) {
+    const bool is_bounded = !grouped_ && !flip.is_void && bounds(i).known();
+    if (is_bounded && limits(i).of_all() <= present) return Outcome::passes;
+    if (!require_histogram(i, depth)) return Outcome::waits;
+    const BestSplit best = find_best(i, depth);
+    if (!(best.gain > present) && !flip.is_void) return Outcome::passes;
+    flip.splits = best.gain > no_gain;
+    flip.best = best.split;
+    flip.left = best.left;
+    if (flip.splits) find_shift(i, depth, best, flip);
+    const double factor = flip.weight * flip.weight;
+    flip.regrown_below = flip.shifted_below =
+        factor * context_.relative_regret(check_->t, best.gain, present, n);
+    if (flip.n_moving > 0) {
+      const std::int64_t n_worked_on = std::min(n, cost::rows_per_move * flip.n_moving);
+      flip.shifted_below =
+          factor * context_.relative_regret(check_->t, best.gain, present, n_worked_on);
+    }
+  }
+  if (flip.is_void)
+    flip.regrown_below = flip.shifted_below = std::numeric_limits<double>::infinity();
+  check_->flips.push_back(flip);
+  return Outcome::passes;
+}
+
+// Whether a better threshold of the same feature moves few rows: if it is as good as the best
+// candidate, or if the present one is void.
+template <class Sums>
+void SplitChecker<Sums>::find_shift(NodeIndex i, std::size_t depth, const BestSplit& best,
+                                    Flip& flip) {
+  const Split& present = node(i).split;
+  const bool is_own = best.split.feature == present.feature;
+  if (!is_own && !flip.is_void) return;
+  const std::uint32_t own = layout().number_of(present.feature);
+  const BestSplit best_own = is_own ? best : evaluate_feature(i, depth, own);
+  if (best_own.gain == no_gain) return;
+  SplitEvaluator<Sums> evaluator(context_.gain, node(i).sums);
+  const std::int64_t n_moving =
+      evaluator.rows_between(layout()[own], path_.of_feature(depth, own), present, best_own.split);
+  if (cost::largest_shift * n_moving > node(i).sums.n) return;
+  flip.shifted = best_own.split;
+  flip.n_moving = std::max<std::int64_t>(n_moving, 1);
+}
+
+template <class Sums>
+typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::apply_action(NodeIndex i) {
+  if (check_->selected == nullptr) return Outcome::passes;
+  const std::int32_t number = check_->selected_at[static_cast<std::size_t>(i)];
+  // A shift above may have left a child too little.
+  if (number < 0) return gain_of_split(i) == no_gain ? Outcome::fails : Outcome::passes;
+  const auto f = static_cast<std::size_t>(number);
+  if (check_->selected->actions[f] == FlipAction::regrow) return Outcome::fails;
+  check_->selected_at[static_cast<std::size_t>(i)] = -1;  // once
+  const Flip& flip = check_->selected->flips[f];
+  bounds(i).set_margin({});
+  return shift(i, flip.shifted, flip.n_moving);
 }
 
 template <class Sums>
@@ -325,11 +432,8 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::check_regret(NodeIndex 
   const bool known = bounds(i).known();
   const double present = gain_of_split(i);
   const bool is_void = present == no_gain;
-  if (is_void && (context_.rule.tolerance == 0 || !may_split(i))) return Outcome::fails;
+  if (is_void && (context_.tolerance == 0 || !may_split(i))) return Outcome::fails;
   const std::int64_t n_least = std::min(n, cost::rows_per_move * bounds(i).rows_to_move());
-  const auto tolerates = [&](double best, double than, std::int64_t n_rows) {
-    return context_.tolerates(best, than, n_rows);
-  };
   // Ungrouped bounds cover all features and can decide without a histogram.
   const auto passes_by_bounds = [&](double unbounded) {
     if (!known) return false;
@@ -370,13 +474,20 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::check_regret(NodeIndex 
   if (is_void && cost::largest_shift * n_moving > n) return Outcome::fails;
   if (!is_void && tolerates(best_own.gain, present, std::min(n, cost::rows_per_move * n_moving)))
     return Outcome::passes;
-  context_.undo.save_tree(check_->t);
-  check_->shifts.push_back({i, std::exchange(node(i).split, best_own.split)});
   bounds(i).set_margin(evaluator.margin(layout()[own], cells, best_own.split));
+  return shift(i, best_own.split, n_moving);
+}
+
+template <class Sums>
+typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::shift(NodeIndex i, const Split& to,
+                                                               std::int64_t n_moving) {
+  context_.undo.save_tree(check_->t);
+  check_->shifts.push_back({i, std::exchange(node(i).split, to)});
+  check_->has_shifted = true;
   ++check_->counts.nodes_shifted;
   check_->counts.rows_shifted += n_moving;
   check_->counts.work += cost::looked_up_row * static_cast<double>(context_.model.n_rows()) +
-                         cost::compared_row * static_cast<double>(n);
+                         cost::compared_row * static_cast<double>(node(i).sums.n);
   return Outcome::shifted;
 }
 

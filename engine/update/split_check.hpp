@@ -9,6 +9,7 @@
 
 #include "model/node_table.hpp"
 #include "update/booking.hpp"
+#include "update/flip.hpp"
 #include "update/path_histogram.hpp"
 #include "update/update_context.hpp"
 #include "update/update_counts.hpp"
@@ -31,12 +32,21 @@ struct MovedRows {
 // The check of one tree: how far it is, what it asks of the rows, and what it found. A check goes
 // on in rounds. It stops below nodes whose histogram has to be counted and below shifted splits,
 // and goes on there when the row side has answered `to_count` and `shifts`.
+//
+// A survey comes before a check if the tolerance is not known yet: it visits all touched nodes and
+// replaces no split.
 template <class Sums>
 struct TreeCheck {
   std::size_t t = 0;
+  bool is_survey = false;
   TouchedNodes touched;
+  std::vector<bool> counted_nodes;  // those that are in `counts`
+  // If actions were selected: the flip of each node that has one to be settled, or nothing.
+  const TreeFlips* selected = nullptr;
+  std::vector<std::int32_t> selected_at;
   UpdateCounts counts;
   double largest_change = 0;  // of a gain
+  double change_in_survey = 0;
 
   // What the row side is asked for.
   std::vector<NodeIndex> to_count;
@@ -48,13 +58,20 @@ struct TreeCheck {
   std::vector<std::vector<MovedRows>> moved;  // per shift and shard
   std::deque<WipedVector<std::uint32_t>> moved_features;
 
-  // What was found: the topmost nodes whose split does not pass, and whether the growth order
-  // changed.
+  // What was found: by a survey, all flips; by a check, the topmost nodes whose split does not
+  // pass, and whether the growth order changed.
+  std::vector<Flip> flips;
   std::vector<NodeIndex> failed;
   bool order_changed = false;
+  bool has_shifted = false;
 
   bool is_waiting() const { return !waiting.empty() || !shifts.empty(); }
   void reset(std::size_t tree, std::size_t n_nodes, bool grouped);
+  // What the rows answered may take much memory.
+  void drop_answers() {
+    counted.clear();
+    moved.clear();
+  }
 };
 
 // Checks trees, one at a time. One per thread.
@@ -63,10 +80,14 @@ class SplitChecker {
  public:
   explicit SplitChecker(const UpdateContext& context);
 
-  // Books the changed rows in the histograms of a tree and checks the nodes they touch.
-  // `is_counted`: the histograms were counted with the present layout. False if no row is in the
-  // tree's subsample.
+  // Books the changed rows in the histograms of a tree and checks, or surveys, the nodes they
+  // touch. `is_counted`: the histograms were counted with the present layout. False if no row is in
+  // the tree's subsample.
   bool begin(TreeCheck<Sums>& check, const ChangedRows& changed, bool is_counted);
+  // Applies the actions that were selected for the flips of a tree that has been surveyed.
+  void apply(TreeCheck<Sums>& check, const TreeFlips& flips);
+  // Books the changed rows back in the histograms of a tree that has been surveyed.
+  void book_back(TreeCheck<Sums>& check, const ChangedRows& changed);
   // Goes on when the row side has answered.
   void resume(TreeCheck<Sums>& check);
   // Sets values and gains of the touched nodes; to be called when the check does not wait any more.
@@ -96,13 +117,17 @@ class SplitChecker {
   std::size_t enter_path(NodeIndex i);
   bool require_histogram(NodeIndex i, std::size_t depth);
 
-  void check_node(NodeIndex i, std::size_t depth, bool is_new);
+  void check_node(NodeIndex i, std::size_t depth);
   void check_children(NodeIndex i, std::size_t depth);
   void check_leaf(NodeIndex i, std::size_t depth);
   void set_gain(NodeIndex i, double gain);
   void evaluate_below(NodeIndex i, std::size_t depth);
 
   Outcome check_split(NodeIndex i, std::size_t depth);
+  Outcome survey_split(NodeIndex i, std::size_t depth);
+  void find_shift(NodeIndex i, std::size_t depth, const BestSplit& best, Flip& flip);
+  Outcome apply_action(NodeIndex i);
+  Outcome shift(NodeIndex i, const Split& to, std::int64_t n_moving);
   Outcome check_rank(NodeIndex i, std::size_t depth);
   Outcome check_regret(NodeIndex i, std::size_t depth);
 
@@ -111,6 +136,9 @@ class SplitChecker {
   BestSplit evaluate_unbounded(NodeIndex i, std::size_t depth);
   void evaluate_changed(NodeIndex i, std::size_t depth);
   BestSplit find_best(NodeIndex i, std::size_t depth);
+  bool tolerates(double best, double present, std::int64_t n) const {
+    return context_.tolerates(check_->t, best, present, n);
+  }
   GainBounds::Limits limits(NodeIndex i) { return bounds(i).limits(context_.gain, node(i).sums); }
 
   const UpdateContext& context_;

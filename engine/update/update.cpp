@@ -32,6 +32,16 @@ class ShardsUndo {
   Shards& shards_;
 };
 
+// Marks removed rows and takes their targets out of the sums.
+void begin_removal(ModelState& model, const RemovedSlots& removed) {
+  for (std::size_t s = 0; s < removed.size(); ++s) {
+    RowShard& shard = model.shards[s];
+    shard.begin_update(removed[s]);
+    for (const Slot slot : removed[s])
+      model.target_sums.add(shard.rows.target[slot], -shard.weight_of(slot));
+  }
+}
+
 template <class Table>
 void append_rows(ModelState& model, const Sample<Table>& added, int n_threads) {
   model.shards.append(*model.bins, added, model.loss.kind, n_threads);
@@ -112,18 +122,13 @@ bool update_in_place(ModelState& model, const Sample<Table>* added, const Remove
                      const UpdateRule& rule, UpdateCounts& counts, int n_threads) {
   NodeUndo undo(model);
   const ShardsUndo rows_undo(model.shards);
-  for (std::size_t s = 0; s < removed.size(); ++s) {
-    RowShard& shard = model.shards[s];
-    shard.begin_update(removed[s]);
-    for (const Slot slot : removed[s])
-      model.target_sums.add(shard.rows.target[slot], -shard.weight_of(slot));
-  }
+  begin_removal(model, removed);
   if (added != nullptr) append_rows(model, *added, n_threads);
   model.base_scores = model.loss.base_scores(model.target_sums);
   const auto new_cells = lay_out_frequent_columns(model);
-  ChangedRows changed(model);
+  ChangedRows changed(model, n_threads);
   if (new_cells) changed.set_new_cells(model, *new_cells);
-  const UpdateContext context(model, rule, undo, n_threads);
+  UpdateContext context(model, rule, undo, n_threads);
   if (!update_trees(context, changed, counts)) return false;
 
   std::vector<std::vector<RowTable::Move>> moves;
@@ -175,6 +180,30 @@ UpdateCounts update(ModelState& model, const UpdateRequest<Table>& request, cons
   counts.seconds_refitting =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return counts;
+}
+
+MemorySurvey survey_removal(ModelState& model, std::span<const RowId> ids,
+                            const std::string& argument, const UpdateRule& rule, int n_threads) {
+  const UpdateRequest<DenseTable<double>> request{nullptr, ids, argument, {}, 1};
+  const CheckedRequest checked = check_request(model, request, rule);
+  NodeUndo undo(model);
+  const ShardsUndo rows_undo(model.shards);
+  begin_removal(model, checked.removed);
+  model.base_scores = model.loss.base_scores(model.target_sums);
+  ChangedRows changed(model, n_threads);
+  UpdateContext context(model, rule, undo, n_threads);
+  MemorySurvey found = survey_trees(context, changed);
+  // The order of changed rows depends on shards.
+  WipedVector<std::pair<RowId, double>> by_id;
+  for (std::size_t i = 0; i < changed.size(); ++i)
+    by_id.emplace_back(changed.rows().ids[i], found.memory[i]);
+  std::ranges::sort(by_id);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto of_row =
+        std::ranges::lower_bound(by_id, ids[i], {}, &std::pair<RowId, double>::first);
+    found.memory[i] = of_row->second;
+  }
+  return found;
 }
 
 #define GRAFTBOOST_FOR_TABLE(Table) \

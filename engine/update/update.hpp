@@ -9,6 +9,7 @@
 #include "model/model_state.hpp"
 #include "update/update_counts.hpp"
 #include "update/update_rule.hpp"
+#include "update/update_trees.hpp"
 
 namespace graftboost {
 
@@ -28,5 +29,10 @@ struct UpdateRequest {
 template <class Table>
 UpdateCounts update(ModelState& model, const UpdateRequest<Table>& request, const UpdateRule& rule,
                     int n_threads);
+
+// What the model remembers of rows (in nats, in the order of their ids), and what it would take to
+// forget them by this rule. Nothing changes.
+MemorySurvey survey_removal(ModelState& model, std::span<const RowId> ids,
+                            const std::string& argument, const UpdateRule& rule, int n_threads);
 
 }  // namespace graftboost

@@ -32,6 +32,9 @@ inline constexpr std::size_t rows_per_sample = 40;
 // An update that is likely to take more than this share of a refit's work becomes a refit: as a
 // whole, or, once all trees are checked, for what is left to regrow.
 inline constexpr double most_work = 0.65, most_to_regrow = 0.9;
+// By the fidelity rule, trees are sampled only if more than one row in so many changes: a few trees
+// say little about few rows, and surveying all costs little.
+inline constexpr double fewest_foreseen = 400;
 // It does so at once if the first few trees are far beyond.
 inline constexpr double far_too_much_work = 1.2;
 inline constexpr std::size_t fewest_checked_first = 2;

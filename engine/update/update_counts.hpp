@@ -24,6 +24,17 @@ class Work {
   std::int64_t steps_ = 0;
 };
 
+// What an update did for the rows that it changed, by their losses: what was achieved is known, what
+// a retrain would still change is estimated (see row_memory.hpp). Sums over rows in nats, or in units
+// of the residual variance. For added rows, losses that fall count as positive.
+struct FidelityEstimate {
+  bool is_known = false;
+  double achieved = 0;
+  double left = 0, left_error = 0;                              // and its standard error
+  double most_left = 0;                                         // of a row
+  std::int64_t rows_remembered = 0, rows_still_remembered = 0;  // with at least the memory floor
+};
+
 struct UpdateCounts {
   bool refitted = false;
   std::int64_t trees_touched = 0;
@@ -33,6 +44,7 @@ struct UpdateCounts {
   std::int64_t nodes_shifted = 0;
   std::int64_t rows_shifted = 0;
   Work work;
+  FidelityEstimate fidelity;
   double seconds_checking = 0, seconds_regrowing = 0, seconds_refitting = 0;
 
   UpdateCounts& operator+=(const UpdateCounts& other) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "core/parallel.hpp"
 #include "model/running_scores.hpp"
+#include "update/fidelity_rule.hpp"
 #include "update/histogram_budget.hpp"
 #include "update/regrow.hpp"
 #include "update/row_answers.hpp"
@@ -29,6 +31,7 @@ double seconds_between(Clock::time_point start, Clock::time_point end) {
 struct Findings {
   std::vector<NodeIndex> failed;
   bool order_changed = false;
+  bool is_shifted = false;  // at least one split was
 };
 
 // Recomputes the histograms and gains of a tree.
@@ -59,21 +62,29 @@ void restore_all(const UpdateContext& context) {
 // that are not cached, and the rows that shifted splits move. Then failed nodes are regrown,
 // iteration by iteration. Everything is counted per tree and added up in the order of trees, so
 // that neither threads nor shards make a difference.
+//
+// By the fidelity rule, the nodes are surveyed first. When all trees are, the flips tell what the
+// model remembers of the changed rows, and the tolerance follows from that.
 template <class Sums>
 class Updater {
+  using CheckPtr = std::unique_ptr<TreeCheck<Sums>>;
+
  public:
-  Updater(const UpdateContext& context, ChangedRows& changed)
+  Updater(UpdateContext& context, ChangedRows& changed)
       : context_(context),
         model_(context.model),
         changed_(changed),
         n_threads_(std::max(context.n_threads, 1)),
         k_trees_(static_cast<std::size_t>(model_.trees_per_iteration())),
         findings_(model_.nodes.size()),
+        surveyed_(model_.nodes.size()),
         counts_(model_.nodes.size()),
         is_counted_(model_.nodes.size()) {
     for (int i = 0; i < n_threads_; ++i)
       checkers_.push_back(std::make_unique<SplitChecker<Sums>>(context));
     slots_.resize(checkers_.size());
+    if (context.rule.kind == UpdateRule::Kind::fidelity && !context.rule.keeps_structure())
+      fidelity_.emplace(context, changed);
   }
 
   // False if a refit is cheaper.
@@ -82,27 +93,59 @@ class Updater {
     std::vector<std::size_t> sample, others;
     choose_sample(sample, others);
     const std::span<const std::size_t> sampled(sample);
-    const std::size_t n_first = (cost::fewest_checked_first + k_trees_ - 1) / k_trees_ * k_trees_;
-    const auto first = sampled.first(std::min(n_first, sample.size()));
-    check(first);
-    if (is_too_much_work(first, cost::far_too_much_work)) return false;
-    check(sampled.subspan(first.size()));
-    if (is_too_much_work(sampled, cost::most_work)) return false;
-    check(others);
+    if (!fidelity_) {
+      const std::size_t n_first = (cost::fewest_checked_first + k_trees_ - 1) / k_trees_ * k_trees_;
+      const auto first = sampled.first(std::min(n_first, sample.size()));
+      visit(first);
+      if (is_too_much_work(first, cost::far_too_much_work)) return false;
+      visit(sampled.subspan(first.size()));
+      if (is_too_much_work(sampled, cost::most_work)) return false;
+      visit(others);
+    } else {
+      visit(sampled);
+      if (cost::fewest_foreseen * static_cast<double>(changed_.size()) >
+          static_cast<double>(context_.n_rows)) {
+        foresee(sampled);
+        if (is_too_much_work(sampled, cost::most_work)) return false;
+      }
+      visit(others);
+      settle();
+    }
     const double refit_work = work_of_refit(sampled) * static_cast<double>(findings_.size()) /
                               static_cast<double>(sampled.size());
     if (work_to_regrow(sampled) + work_to_regrow(others) > cost::most_to_regrow * refit_work)
       return false;
     const Clock::time_point checked = Clock::now();
     regrow();
+    if (fidelity_) estimate_ = fidelity_->estimate(restructured());
     seconds_checking_ = seconds_between(start, checked);
     seconds_regrowing_ = seconds_between(checked, Clock::now());
     return true;
   }
 
+  // Books the changed rows, looks what the model remembers of them, and books them back.
+  MemorySurvey survey() {
+    std::vector<std::size_t> trees(findings_.size());
+    std::iota(trees.begin(), trees.end(), std::size_t{0});
+    visit(trees);
+    foresee(trees);
+    MemorySurvey found;
+    for (const std::int64_t units : fidelity_->memory())
+      found.memory.push_back(static_cast<double>(units) * memory_unit);
+    found.work = work_to_regrow(trees) / work_of_refit(trees);
+    parallel(n_threads_, checkers_.size(), [&](std::size_t u) {
+      for (std::size_t t = u; t < trees.size(); t += checkers_.size())
+        if (surveyed_[t] && is_counted_[t] == 0) checkers_[u]->book_back(*surveyed_[t], changed_);
+    });
+    for (const std::size_t t : trees)
+      if (is_counted_[t] == 0) context_.undo.keep_histograms(t);
+    return found;
+  }
+
   UpdateCounts counts() const {
     UpdateCounts sum;
     for (const UpdateCounts& counts : counts_) sum += counts;
+    sum.fidelity = estimate_;
     sum.seconds_checking = seconds_checking_;
     sum.seconds_regrowing = seconds_regrowing_;
     return sum;
@@ -198,6 +241,7 @@ class Updater {
             std::span<double> scores) {
     if (!model_.nodes[t].counted) recount(checker, t);
     book_sums(context_, t, changed_, gradients, scores, counts_[t]);
+    context_.variance[t] = model_.variance_in(t);
     const RecordedGradients recorded = changed_.recorded_in(t, model_.loss.kind);
     for (std::size_t i = changed_.n_removed(); i < changed_.size(); ++i) {
       const auto [shard, slot] = changed_.location(i);
@@ -215,10 +259,9 @@ class Updater {
 
   // --- checking, in rounds ----------------------------------------------------------------------
 
-  using CheckPtr = std::unique_ptr<TreeCheck<Sums>>;
-
-  // Checks trees after those that were checked before, if rows are added.
-  void check(std::span<const std::size_t> trees) {
+  // Books the changed rows in trees, and checks or surveys them. If rows are added, these trees come
+  // after those that were visited before.
+  void visit(std::span<const std::size_t> trees) {
     if (trees.empty()) return;
     if (changed_.n_added() != 0) book_added(trees.back() + 1);
     const bool grouped = GainBounds::are_grouped(model_.layout());
@@ -230,14 +273,20 @@ class Updater {
         if (changed_.n_added() == 0) book(*checkers_[u], t, {}, {});
         if (!check) check = std::make_unique<TreeCheck<Sums>>();
         check->reset(t, model_.nodes.tree(t).nodes.size(), grouped);
+        check->is_survey = fidelity_.has_value();
         if (!checkers_[u]->begin(*check, changed_, is_counted_[t] != 0)) continue;
         if (check->is_waiting()) {
           waiting[i] = std::move(check);
         } else {
-          finish(*checkers_[u], *check);
+          end_visit(*checkers_[u], check);
         }
       }
     });
+    go_on(waiting);
+  }
+
+  // Continues checks that wait until all are finished.
+  void go_on(std::vector<CheckPtr>& waiting) {
     std::erase(waiting, nullptr);
     while (!waiting.empty()) {
       parallel(n_threads_, checkers_.size(), [&](std::size_t u) {
@@ -247,19 +296,61 @@ class Updater {
       parallel(n_threads_, checkers_.size(), [&](std::size_t u) {
         for (std::size_t i = u; i < waiting.size(); i += checkers_.size()) {
           checkers_[u]->resume(*waiting[i]);
-          if (!waiting[i]->is_waiting()) finish(*checkers_[u], *std::exchange(waiting[i], nullptr));
+          if (waiting[i]->is_waiting()) continue;
+          CheckPtr done = std::move(waiting[i]);
+          end_visit(*checkers_[u], done);
         }
       });
       std::erase(waiting, nullptr);
     }
   }
 
+  // A survey is kept until the tolerance is known; a check is finished, and can be used again.
+  void end_visit(SplitChecker<Sums>& checker, CheckPtr& check) {
+    if (!check->is_survey) return finish(checker, *check);
+    fidelity_->set_flips(check->t, std::move(check->flips));
+    check->drop_answers();
+    surveyed_[check->t] = std::move(check);
+  }
+
   void finish(SplitChecker<Sums>& checker, TreeCheck<Sums>& check) {
     checker.finish(check);
     // The order in which nodes failed depends on rounds; nothing else may.
     std::sort(check.failed.begin(), check.failed.end());
-    findings_[check.t] = {check.failed, check.order_changed};
+    findings_[check.t] = {check.failed, check.order_changed, check.has_shifted};
     counts_[check.t] += check.counts;
+  }
+
+  // --- the fidelity rule ------------------------------------------------------------------------
+
+  // Notes which nodes of these surveyed trees would be regrown if they stood for all.
+  void foresee(std::span<const std::size_t> trees) {
+    fidelity_->select(trees);
+    for (const std::size_t t : trees) findings_[t].failed = fidelity_->nodes_to_regrow(t);
+  }
+
+  // When all trees are surveyed: selects what is done about their flips, and does it but for
+  // regrowing.
+  void settle() {
+    std::vector<std::size_t> trees(findings_.size());
+    std::iota(trees.begin(), trees.end(), std::size_t{0});
+    fidelity_->select(trees);
+    fidelity_->before_settling();
+    std::vector<CheckPtr> waiting(trees.size());
+    parallel(n_threads_, checkers_.size(), [&](std::size_t u) {
+      for (std::size_t t = u; t < trees.size(); t += checkers_.size()) {
+        if (!surveyed_[t]) continue;
+        CheckPtr check = std::move(surveyed_[t]);
+        check->is_survey = false;
+        if (fidelity_->has_actions(t)) checkers_[u]->apply(*check, fidelity_->flips(t));
+        if (check->is_waiting()) {
+          waiting[t] = std::move(check);
+        } else {
+          end_visit(*checkers_[u], check);
+        }
+      }
+    });
+    go_on(waiting);
   }
 
   // --- regrowing --------------------------------------------------------------------------------
@@ -313,6 +404,13 @@ class Updater {
     });
   }
 
+  std::vector<bool> restructured() const {
+    std::vector<bool> trees;
+    for (const Findings& findings : findings_)
+      trees.push_back(findings.order_changed || findings.is_shifted);
+    return trees;
+  }
+
   // Calls `use` with every number below n and a regrower that no other thread has at the time.
   template <class Use>
   void with_regrowers(std::size_t n, Use&& use) {
@@ -329,12 +427,15 @@ class Updater {
     });
   }
 
-  const UpdateContext& context_;
+  UpdateContext& context_;
   ModelState& model_;
   ChangedRows& changed_;
   int n_threads_;
   std::size_t k_trees_;
   std::vector<Findings> findings_;        // per tree
+  std::optional<FidelityRule> fidelity_;  // surveys trees before it checks them
+  std::vector<CheckPtr> surveyed_;        // per tree
+  FidelityEstimate estimate_;
   std::vector<UpdateCounts> counts_;      // per tree
   std::vector<std::uint8_t> is_counted_;  // per tree: its histograms were counted in this update
   double seconds_checking_ = 0, seconds_regrowing_ = 0;
@@ -349,7 +450,7 @@ class Updater {
 };
 
 template <class Sums>
-bool update_all(const UpdateContext& context, ChangedRows& changed, UpdateCounts& counts) {
+bool update_all(UpdateContext& context, ChangedRows& changed, UpdateCounts& counts) {
   Updater<Sums> updater(context, changed);
   const bool done = updater.run();
   counts = updater.counts();
@@ -358,7 +459,12 @@ bool update_all(const UpdateContext& context, ChangedRows& changed, UpdateCounts
 
 }  // namespace
 
-bool update_trees(const UpdateContext& context, ChangedRows& changed, UpdateCounts& counts) {
+MemorySurvey survey_trees(UpdateContext& context, ChangedRows& changed) {
+  return context.model.nodes.holds_packed_sums() ? Updater<PackedSums>(context, changed).survey()
+                                                 : Updater<WideSums>(context, changed).survey();
+}
+
+bool update_trees(UpdateContext& context, ChangedRows& changed, UpdateCounts& counts) {
   const auto run =
       context.model.nodes.holds_packed_sums() ? update_all<PackedSums> : update_all<WideSums>;
   return run(context, changed, counts);

@@ -9,7 +9,18 @@ namespace graftboost {
 
 // Takes the removed rows out of every tree and puts the added rows in. The rows of the shards stay
 // where they are. False if a refit is cheaper: then nodes and rows are to be restored.
-bool update_trees(const UpdateContext& context, ChangedRows& changed, UpdateCounts& counts);
+bool update_trees(UpdateContext& context, ChangedRows& changed, UpdateCounts& counts);
+
+// What the model remembers of rows that an update would change, and what it would take to forget
+// or learn them.
+struct MemorySurvey {
+  WipedVector<double> memory;  // per changed row, if all are changed together
+  double work = 0;             // relative to that of a refit
+};
+
+// By the fidelity rule, which must not keep the structure. The histograms are as before; the caller
+// restores nodes and rows.
+MemorySurvey survey_trees(UpdateContext& context, ChangedRows& changed);
 
 // Recomputes the histograms and gains that a refresh dropped, in all trees.
 void restore_histograms(ModelState& model, int n_threads);

@@ -155,11 +155,12 @@ def test_audit(store: Path, tmp_path: Path) -> None:
 def test_regression_and_saved_models(tmp_path: Path, data: Path) -> None:
     store = tmp_path / "store"
     run("fit", data, store, "--target", "spent", "--drop", "churned", "--weight", "visits",
-        "--set", "n_estimators=3", "--set", "tolerance=inf", "--set", "binning=width")  # fmt: skip
+        "--set", "n_estimators=3", "--set", "update_rule=regret", "--set", "tolerance=inf",
+        "--set", "binning=width")  # fmt: skip
     found = run_json("info", store)
     assert found["model"] == "GraftBoostRegressor"
     with Store.open(store) as opened:
-        assert opened.model.tolerance == np.inf
+        assert (opened.model.update_rule, opened.model.tolerance) == ("regret", np.inf)
         opened.model.save(tmp_path / "model.graft", updatable=False)
     one, other = (run("predict", model, data) for model in (store, tmp_path / "model.graft"))
     assert one == other

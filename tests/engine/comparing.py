@@ -41,9 +41,9 @@ def fit_reference(
 
 
 def update_reference(
-    model: reference.Model, added: Data, removed: np.ndarray, rule: reference.ToleranceRule
-) -> int:
-    """Add and remove rows; returns how many nodes were regrown."""
+    model: reference.Model, added: Data, removed: np.ndarray, rule: reference.UpdateRule
+) -> reference.Updated:
+    """Add and remove rows."""
     weights = [None] * len(added.ids) if added.weight is None else added.weight.tolist()
     rows = zip(added.ids.tolist(), added.X.tolist(), added.y.tolist(), weights, strict=True)
     return reference.update(model, {i: (x, y, w) for i, x, y, w in rows}, removed.tolist(), rule)

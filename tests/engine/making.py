@@ -9,6 +9,8 @@ import numpy as np
 from graftboost._engine import BinMap, EngineModel, UpdateCounts
 from hypothesis import strategies as st
 
+from graftboost import reference
+
 CLASSES = {"logistic": 2, "softmax": 3, "squared": 1}
 COUNTS = (
     "refitted",
@@ -29,6 +31,27 @@ DATA_OPTIONS = st.fixed_dictionaries(
         "missing": st.booleans(),
         "categories": st.booleans(),
     }
+)
+
+
+def by_rank(sigma: float) -> reference.UpdateRule:
+    """The paper's rule."""
+    return reference.UpdateRule("rank", sigma, max(1, int(np.ceil(min(32 * sigma, 1e9)))))
+
+
+def by_fidelity(target: float, memory_floor: float = 0.0) -> reference.UpdateRule:
+    """The fidelity rule."""
+    return reference.UpdateRule("fidelity", 0.0, 1, target, memory_floor)
+
+
+# Any update rule.
+TOLERANCES = st.sampled_from([0.0, 0.1, 1.0, 30.0, np.inf])
+RULES = st.one_of(
+    st.builds(reference.UpdateRule, st.just("regret"), TOLERANCES),
+    st.builds(by_rank, TOLERANCES),
+    st.builds(
+        by_fidelity, st.sampled_from([0.0, 0.3, 0.75, 1.0]), st.sampled_from([0.0, 0.001, 0.1])
+    ),
 )
 
 
@@ -135,15 +158,25 @@ def update_engine_model(
     rule: str = "regret",
     tolerance: float = 1.0,
     places: int = 1,
+    fidelity: float = 0.75,
+    memory_floor: float = 0.0,
 ) -> UpdateCounts:
     """Add and remove rows."""
     rows = (added.X, added.y, added.weight, added.ids) if len(added.ids) else (None,) * 4
     n_classes = CLASSES[added.loss]
+    classes = (np.arange(n_classes), n_classes)
     return engine_model.update(
-        *rows, removed, np.arange(n_classes), n_classes, rule, tolerance, places, 1
+        *rows, removed, *classes, rule, tolerance, places, fidelity, memory_floor, 1
     )
 
 
-def counted(counts: UpdateCounts) -> tuple[int, ...]:
+def counted(counts: UpdateCounts) -> tuple[float, ...]:
     """All counts of an update, as a tuple that can be compared."""
-    return tuple(getattr(counts, name) for name in COUNTS)
+    return (*(getattr(counts, name) for name in COUNTS), *estimated(counts))
+
+
+def estimated(counts: UpdateCounts) -> tuple[float, ...]:
+    """The estimate of fidelity, as a tuple that can be compared; empty if there is none."""
+    names = ("achieved", "left", "left_error", "most_left")
+    names += ("rows_remembered", "rows_still_remembered")
+    return tuple(getattr(counts.fidelity, name) for name in names) if counts.fidelity else ()

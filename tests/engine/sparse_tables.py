@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from hypothesis import strategies as st
 
 from graftboost.input.sparse import for_engine
 
@@ -20,10 +19,6 @@ TRAINING: dict[str, Any] = {
     "min_samples_leaf": 5,
     "l2_regularization": 0.1,
 }
-RULES = st.one_of(
-    st.tuples(st.just("regret"), st.sampled_from([0.0, 0.1, 1.2, 30.0, np.inf])),
-    st.tuples(st.just("rank"), st.sampled_from([0.0, 0.1, 1.0, np.inf])),
-)
 
 
 def make_cells(

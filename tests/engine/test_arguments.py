@@ -56,7 +56,9 @@ def test_invalid_numbers_of_classes(relabel: list[int]) -> None:
     before = trees(engine_model)
     rows = (added.X, added.y, added.weight, added.ids)
     with pytest.raises(ValueError, match="relabel: each class needs a number of its own"):
-        engine_model.update(*rows, NONE, np.array(relabel, np.int64), 3, "regret", 1.0, 1, 1)
+        engine_model.update(
+            *rows, NONE, np.array(relabel, np.int64), 3, "regret", 1.0, 1, 0.0, 0.0, 1
+        )
     assert trees(engine_model) == before
     engine_model.check_state(1)
 
@@ -84,6 +86,8 @@ def test_arrays_of_another_length(loss: str, what: str, n_rows: int) -> None:
             "regret",
             1.0,
             1,
+            0.0,
+            0.0,
             1,
         )
     assert trees(engine_model) == before

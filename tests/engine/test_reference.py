@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,9 @@ from .comparing import (
 from .making import (
     DATA_OPTIONS,
     LOSSES,
+    RULES,
     Data,
+    estimated,
     fit_bins,
     fit_engine_model,
     make_data,
@@ -111,9 +114,7 @@ def test_any_settings(
         st.tuples(
             st.integers(0, 10),
             st.integers(0, 10),
-            st.tuples(
-                st.sampled_from(["regret", "rank"]), st.sampled_from([0.0, 0.1, 1.0, 30.0, np.inf])
-            ),
+            RULES,
             st.booleans(),
         ),
         min_size=1,
@@ -125,9 +126,9 @@ def test_updates(
     max_leaf_nodes: int,
     min_samples_leaf: int,
     subsample: float,
-    steps: list[tuple[int, int, tuple[str, float], bool]],
+    steps: list[tuple[int, int, reference.UpdateRule, bool]],
 ) -> None:
-    """Any sequence of updates, under both rules, with occasional refreshes."""
+    """Any sequence of updates, under all rules, with occasional refreshes."""
     everything = make_data(**options, n_rows=110)
     if everything.weight is not None:
         everything.weight[0] = everything.weight.max() + 1
@@ -142,7 +143,7 @@ def test_updates(
     engine_model, model = fit_both(held, **training)
     rng = np.random.default_rng(options["seed"])
     places = {i: place for place, i in enumerate(everything.ids.tolist())}
-    for n_out, n_in, (rule, tolerance), refreshes in steps:
+    for n_out, n_in, rule, refreshes in steps:
         out = rng.choice(sorted(model.rows), n_out, replace=False).astype(np.int64)
         free = np.array(sorted(set(everything.ids.tolist()) - set(model.rows)), dtype=np.int64)
         into = everything.take(
@@ -150,14 +151,14 @@ def test_updates(
                 [places[i] for i in rng.choice(free, min(n_in, len(free)), replace=False)], int
             )
         )
-        how = (rule, tolerance, max(1, int(np.ceil(min(32 * tolerance, 1e9)))))
-        counts = update_engine_model(engine_model, into, out, *how)
+        counts = update_engine_model(engine_model, into, out, *astuple(rule))
         if counts.refitted:  # the reference does not estimate costs
             now = np.array([places[i] for i in engine_model.row_ids.tolist()])
             model = fit_reference(everything.take(now), find_features(held), training)
         else:
-            n_regrown = update_reference(model, into, out, reference.ToleranceRule(*how))
-            assert n_regrown == counts.nodes_regrown
+            updated = update_reference(model, into, out, rule)
+            assert updated.nodes_regrown == counts.nodes_regrown
+            assert estimated(counts) == (astuple(updated.fidelity) if updated.fidelity else ())
         if refreshes:
             engine_model.refresh(n_threads=2)
             reference.refresh(model)
@@ -185,7 +186,7 @@ def test_split_ranks(
     gone = data.ids[: len(data.ids) // 6]
     nothing = data.take(np.arange(0))
     update_engine_model(engine_model, nothing, gone, "regret", np.inf)
-    update_reference(model, nothing, gone, reference.ToleranceRule("regret", np.inf))
+    update_reference(model, nothing, gone, reference.UpdateRule("regret", np.inf))
     assert_same_splits(engine_model, model)
 
 

@@ -15,7 +15,7 @@ import pytest
 from graftboost._engine import EngineModel
 
 from . import sparse_tables
-from .making import CLASSES, COUNTS, Data, fit_bins, fit_engine_model, make_data
+from .making import CLASSES, Data, counted, fit_bins, fit_engine_model, make_data
 
 N_SEQUENCES = int(os.environ.get("GRAFTBOOST_SHARDS", "36"))
 SHARDS = (1, 2, 3, 7)
@@ -128,16 +128,19 @@ class _Sequence:
                 self.n_classes += 1
                 added[1][:] = 0
                 self.data.y[:] = self.data.y + 1
-        rule, tolerance = self.rng.choice(
-            [("regret", 0.0), ("regret", 0.3), ("regret", 1.2), ("regret", np.inf), ("rank", 0.1)]
+        rule = self.rng.choice(
+            [
+                *(("regret", tolerance, 2, 0.0, 0.0) for tolerance in (0.0, 0.3, 1.2, np.inf)),
+                *(("fidelity", 0.0, 2, target, 0.0) for target in (0.0, 0.5, 0.75, 1.0)),
+                ("fidelity", 0.0, 2, 0.75, 0.02),
+                ("rank", 0.1, 2, 0.0, 0.0),
+            ]
         )
         n_threads = self.rng.choice([1, 2])
         found = {
-            tuple(getattr(counts, name) for name in (*COUNTS, "work"))
+            (*counted(counts), counts.work)
             for counts in (
-                model.update(
-                    *added, removed, relabel, self.n_classes, rule, tolerance, 2, n_threads
-                )
+                model.update(*added, removed, relabel, self.n_classes, *rule, n_threads)
                 for model in self.models.values()
             )
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,17 @@ from .comparing import (
 from .making import (
     DATA_OPTIONS,
     LOSSES,
+    RULES,
     Data,
+    by_fidelity,
+    by_rank,
     counted,
+    estimated,
     fit_bins,
     fit_engine_model,
     update_engine_model,
 )
-from .sparse_tables import RULES, TRAINING, make_data, sparse
+from .sparse_tables import TRAINING, make_data, sparse
 
 STEPS = st.tuples(
     st.sampled_from(["any", "any", "flood", "drain"]),
@@ -63,7 +68,7 @@ def follow_reference(
     assert_same_trees(engine_models["sparse"], model)
     places = {i: place for place, i in enumerate(everything.ids.tolist())}
     rng = np.random.default_rng(seed)
-    for kind, n_out, n_in, (rule_name, tolerance), refreshes in steps:
+    for kind, n_out, n_in, rule, refreshes in steps:
         inside = np.array(sorted(rows_now), dtype=np.int64)
         outside = np.array(sorted(set(places) - rows_now), dtype=np.int64)
         if kind != "any":
@@ -79,12 +84,11 @@ def follow_reference(
         )
         if not len(out) and not len(into.ids):
             continue
-        how = (rule_name, tolerance, max(1, int(np.ceil(min(32 * tolerance, 1e9)))))
         found = {}
         for name, engine_model in engine_models.items():
             is_sparse = name in ("sparse", "no memory")
             counts = update_engine_model(
-                engine_model, sparse(into) if is_sparse else into, out, *how
+                engine_model, sparse(into) if is_sparse else into, out, *astuple(rule)
             )
             found[name] = counted(counts)
             engine_model.check_state(n_threads=1)
@@ -94,8 +98,9 @@ def follow_reference(
             order = [places[i] for i in engine_models["sparse"].row_ids.tolist()]
             model = fit_reference(everything.take(np.array(order)), features, training)
         else:
-            n_regrown = update_reference(model, into, out, reference.ToleranceRule(*how))
-            assert n_regrown == counts.nodes_regrown
+            updated = update_reference(model, into, out, rule)
+            assert updated.nodes_regrown == counts.nodes_regrown
+            assert estimated(counts) == (astuple(updated.fidelity) if updated.fidelity else ())
         if refreshes:
             for engine_model in engine_models.values():
                 engine_model.refresh(n_threads=1)
@@ -143,17 +148,21 @@ def test_updates_equal_those_of_the_reference(
 
 
 @pytest.mark.parametrize("n_columns", [257, 300, 520])
-@pytest.mark.parametrize("how", ["regret", "rank"])
+@pytest.mark.parametrize("how", ["fidelity", "regret", "rank"])
 def test_updates_of_many_columns_equal_those_of_the_reference(n_columns: int, how: str) -> None:
     """More columns than can have individual gain bounds."""
     loss = LOSSES[n_columns % 3]
     data = make_data(n_columns, loss, n_rows=80, n_columns=n_columns, missing=True, busy=0.05)
-    tolerances = [0.1, 1.2, 30.0] if how == "regret" else [0.0, 0.1, 1.0]
+    low, middle, high = {
+        "fidelity": [by_fidelity(target) for target in (0.3, 0.75, 1.0)],
+        "regret": [reference.UpdateRule("regret", tolerance) for tolerance in (0.1, 1.2, 30.0)],
+        "rank": [by_rank(sigma) for sigma in (0.0, 0.1, 1.0)],
+    }[how]
     steps = [
-        ("any", 2, 2, (how, tolerances[0]), False),
-        ("flood", 0, 8, (how, tolerances[1]), False),
-        ("any", 3, 0, (how, tolerances[2]), False),
-        ("drain", 8, 0, (how, tolerances[1]), False),
+        ("any", 2, 2, low, False),
+        ("flood", 0, 8, middle, False),
+        ("any", 3, 0, high, False),
+        ("drain", 8, 0, middle, False),
     ]
     follow_reference(
         data,
@@ -188,7 +197,7 @@ def test_split_ranks_equal_those_of_the_reference(
     counts = update_engine_model(engine_model, sparse(into), out, "regret", np.inf)
     if counts.refitted:
         return
-    update_reference(model, into, out, reference.ToleranceRule("regret", np.inf))
+    update_reference(model, into, out, reference.UpdateRule("regret", np.inf))
     assert_same_splits(engine_model, model)
 
 

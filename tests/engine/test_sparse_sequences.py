@@ -15,9 +15,18 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
 from graftboost.estimators.report import COUNTS
+from graftboost.reference import UpdateRule
 
-from .making import LOSSES, counted, fit_bins, fit_engine_model, trees, update_engine_model
-from .sparse_tables import RULES, TRAINING, make_cells, make_data, make_target, sparse
+from .making import (
+    LOSSES,
+    RULES,
+    counted,
+    fit_bins,
+    fit_engine_model,
+    trees,
+    update_engine_model,
+)
+from .sparse_tables import TRAINING, make_cells, make_data, make_target, sparse
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -166,7 +175,7 @@ class Sequences(RuleBasedStateMachine):
         }
         self.held = set(first.tolist())
 
-    def change(self, out: np.ndarray, into: np.ndarray, how: tuple[str, float]) -> None:
+    def change(self, out: np.ndarray, into: np.ndarray, how: UpdateRule) -> None:
         """Make one update to all models, and compare what they report."""
         if len(out) >= len(self.held) + len(into):
             out = out[1:]
@@ -176,7 +185,12 @@ class Sequences(RuleBasedStateMachine):
         reports = {}
         forms = {**self.forms, "tight": self.rng.choice(["dense", "csc", "messy"])}
         for name, model in self.models.items():
-            model.set_params(tolerance_rule=how[0], tolerance=how[1])
+            model.set_params(
+                update_rule=how.kind,
+                tolerance=None if how.kind == "fidelity" else how.tolerance,
+                fidelity=how.fidelity,
+                memory_floor=how.memory_floor,
+            )
             rows: dict[str, Any] = {}
             if len(into):
                 rows["X"] = as_form(self.X[into], forms[name])
@@ -201,18 +215,18 @@ class Sequences(RuleBasedStateMachine):
         return self.rng.permutation(np.array(sorted(self.held), dtype=int))
 
     @rule(n_out=st.integers(0, 10), n_in=st.integers(0, 10), how=RULES)
-    def update(self, n_out: int, n_in: int, how: tuple[str, float]) -> None:
+    def update(self, n_out: int, n_in: int, how: UpdateRule) -> None:
         out = self.inside()[: min(n_out, len(self.held) - 10)]
         self.change(out, self.outside()[:n_in], how)
 
     @rule(place=st.integers(0, 10_000), most=st.integers(1, 40), how=RULES)
-    def add_rows_that_have_a_column(self, place: int, most: int, how: tuple[str, float]) -> None:
+    def add_rows_that_have_a_column(self, place: int, most: int, how: UpdateRule) -> None:
         column = self.X[:, place % self.X.shape[1]]
         into = self.outside()
         self.change(np.array([], dtype=int), into[column[into] != 0][:most], how)
 
     @rule(place=st.integers(0, 10_000), most=st.integers(1, 40), how=RULES)
-    def remove_rows_that_have_a_column(self, place: int, most: int, how: tuple[str, float]) -> None:
+    def remove_rows_that_have_a_column(self, place: int, most: int, how: UpdateRule) -> None:
         column = self.X[:, place % self.X.shape[1]]
         out = self.inside()
         out = out[column[out] != 0][: min(most, len(self.held) - 10)]

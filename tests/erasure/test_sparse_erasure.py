@@ -70,19 +70,20 @@ def test_file_does_not_contain_columns_of_removed_rows(
 
 
 @pytest.mark.parametrize("many", [1, 40])
-@pytest.mark.parametrize("tolerance", [0.0, 1.2, np.inf])
+@pytest.mark.parametrize("tolerance", [0.0, 3.0, np.inf, None])
 def test_file_does_not_contain_columns_that_were_frequent_for_a_while(
-    many: int, tolerance: float, tmp_path: Path
+    many: int, tolerance: float | None, tmp_path: Path
 ) -> None:
     """Added rows make a column frequent enough for splits, and are removed again.
 
-    With a finite tolerance, new splits may remain until a refit. With tolerance 0 or infinity, no
-    new split remains.
+    With a finite tolerance or the fidelity rule (None), new splits may remain until a refit. With
+    tolerance 0 or infinity, no new split remains.
     """
     table, y = make_wide(0, 600)
     planted = scipy.sparse.vstack([plant(table)] * many).tocsr()
     labels = np.tile([0, 1, 0], many)
-    model = make_model(tolerance=tolerance).fit(table, y)
+    rule = "fidelity" if tolerance is None else "regret"
+    model = make_model(update_rule=rule, tolerance=tolerance).fit(table, y)
     path = tmp_path / "model"
     ids = []
     for begin in range(0, len(labels), 30):
@@ -94,7 +95,7 @@ def test_file_does_not_contain_columns_that_were_frequent_for_a_while(
     for begin in range(0, len(ids), 30):
         model.remove(ids[begin : begin + 30])
     model.check_state()
-    if tolerance == 1.2:
+    if tolerance in (3.0, None):
         model.refit()
     model.save(path)
     assert not traces(path.read_bytes())
@@ -116,7 +117,8 @@ def test_store_does_not_contain_columns_of_removed_rows(many: int, tmp_path: Pat
             *(value for content in contents for value in values if value in content),
         ]
 
-    with Store.create(path, make_model(tolerance=0.0).fit(table, y)) as store:
+    model = make_model(update_rule="regret", tolerance=0.0).fit(table, y)
+    with Store.create(path, model) as store:
         assert not found()
         ids = np.concatenate(
             [
@@ -140,7 +142,7 @@ def test_store_does_not_contain_columns_of_removed_rows(many: int, tmp_path: Pat
 def test_adding_and_removing_rows_restores_the_model(tmp_path: Path) -> None:
     """The rows have columns that no other row has."""
     table, y = make_wide(0, 600)
-    model = make_model(tolerance=1e12).fit(table, y)
+    model = make_model(fidelity=0.0).fit(table, y)
     before = model.predict_proba(table)
     reports = [model.add(plant(table), [0, 1, 0])]
     assert not np.array_equal(model.predict_proba(table), before)

@@ -149,9 +149,9 @@ def test_other_attributes_are_copied():
 
 
 def test_clone_copies_only_the_parameters():
-    model = fitted("two classes", tolerance=0.5)
+    model = fitted("two classes", fidelity=0.5)
     other = clone(model)
-    assert other.tolerance == 0.5
+    assert other.fidelity == 0.5
     with pytest.raises(NotFittedError):
         other.predict(FRAME)
 

@@ -243,6 +243,9 @@ def test_another_class_can_be_added_after_a_refused_one():
         *[("n_jobs", "all", name) for name in ("add", "remove", "refit", "refresh")],
         *[("stats_memory", -1, name) for name in ("add", "remove")],
         *[("tolerance", "low", name) for name in ("add", "remove")],
+        *[("fidelity", "low", name) for name in ("add", "remove")],
+        *[("memory_floor", -1, name) for name in ("add", "remove")],
+        *[("update_rule", "low", name) for name in ("add", "remove")],
     ],
 )
 def test_updates_with_a_parameter_out_of_range(parameter, value, name):

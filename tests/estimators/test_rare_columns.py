@@ -74,14 +74,15 @@ def test_column_that_only_added_rows_have(make: Any) -> None:
     assert_same(model, make_model(n_estimators=10).fit(make(cells), y), cells)
 
 
-def test_columns_that_change_between_rare_and_frequent() -> None:
+@pytest.mark.parametrize("parameters", [{}, {"update_rule": "regret", "tolerance": 0.3}])
+def test_columns_that_change_between_rare_and_frequent(parameters: dict[str, Any]) -> None:
     """Rows are added and removed one by one around the number that a leaf needs."""
     rng = np.random.default_rng(0)
     cells = np.where(rng.random((200, 12)) < 0.1, 1.0, 0.0)
     cells[:, 7:] = 0
     y = (cells[:, 0] + rng.normal(scale=0.3, size=200) > 0.5).astype(int)
     models = [
-        make_model(tolerance=0.3, stats_memory=memory).fit(make(cells), y)
+        make_model(**parameters, stats_memory=memory).fit(make(cells), y)
         for make in (scipy.sparse.csr_array, np.asarray)
         for memory in (None, 0)
     ]
@@ -112,7 +113,7 @@ def test_rows_added_before_a_refit_are_removed_in_place() -> None:
     wide = np.zeros((120, 5_000))
     wide[:, :6] = cells
     y = (cells[:, 0] > 0).astype(int)
-    model = make_model(n_estimators=5, tolerance=np.inf).fit(scipy.sparse.csr_array(wide), y)
+    model = make_model(n_estimators=5, fidelity=0.0).fit(scipy.sparse.csr_array(wide), y)
     one, many = wide[:1].copy(), wide[:80].copy()
     one[0, 50], many[:, 4_000:4_900] = 1.0, 0.0
     many[np.arange(80), 4_000 + 10 * np.arange(80)] = 1.0

@@ -24,7 +24,7 @@ def test_refresh_of_a_fit_changes_nothing():
 
 
 def test_refresh_keeps_the_structure_and_allows_updates():
-    model = GraftBoostClassifier(n_estimators=10, tolerance=1e9).fit(X, TARGETS["two classes"])
+    model = GraftBoostClassifier(n_estimators=10, fidelity=0.0).fit(X, TARGETS["two classes"])
     assert model.remove(slice(0, 4)).strategy == "in-place"
     leaves = model.apply(X)
     before = model._raw_scores(X)

@@ -18,6 +18,12 @@ from tests.input.sparse_tables import (
     make_model,
 )
 
+RULES: list[dict[str, Any]] = [
+    *[{"update_rule": "fidelity", "fidelity": fidelity} for fidelity in (0.0, 0.75, 1.0)],
+    *[{"update_rule": "regret", "tolerance": tolerance} for tolerance in (0.0, None, np.inf)],
+    *[{"update_rule": "rank", "tolerance": tolerance} for tolerance in (0.0, 0.05, np.inf)],
+]
+
 
 def some(values: np.ndarray | None, rows: Any) -> np.ndarray | None:
     return None if values is None else values[rows]
@@ -40,18 +46,13 @@ def test_sparse_and_dense_updates_can_be_mixed(target: str, first: str) -> None:
         assert_same(model, dense)
 
 
-@pytest.mark.parametrize("rule", ["regret", "rank"])
-@pytest.mark.parametrize("tolerance", [0.0, None, np.inf])
+@pytest.mark.parametrize("rule", RULES, ids=str)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("target", TARGETS)
-def test_updates_equal_those_with_arrays(
-    target: str, weighted: bool, tolerance: float | None, rule: str
-) -> None:
+def test_updates_equal_those_with_arrays(target: str, weighted: bool, rule: dict[str, Any]) -> None:
     y, weight = TARGETS[target], WEIGHT if weighted else None
-    parameters: dict[str, Any] = {"tolerance_rule": rule, "subsample": 0.8}
-    parameters["tolerance"] = (0.05 if rule == "rank" else 1.2) if tolerance is None else tolerance
     models = [
-        make_model(target, stats_memory=memory, **parameters).fit(
+        make_model(target, stats_memory=memory, subsample=0.8, **rule).fit(
             make(X[:180]), y[:180], some(weight, slice(180))
         )
         for make in (scipy.sparse.csr_array, np.asarray)

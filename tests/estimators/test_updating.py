@@ -50,7 +50,7 @@ def test_remove_and_add_update_the_row_ids(binary, model):
 
 def test_adding_and_removing_rows_restores_the_model(binary):
     X, y = binary
-    model = GraftBoostClassifier(n_estimators=10, tolerance=1e12).fit(X[:500], y[:500])
+    model = GraftBoostClassifier(n_estimators=10, fidelity=0.0).fit(X[:500], y[:500])
     before = model.decision_function(X)
     ids = model.row_ids_
     report = model.add(X[500:], y[500:])
@@ -97,7 +97,8 @@ def test_tolerance_zero_is_close_to_a_fresh_fit():
     wrong = np.arange(0, 569, 20)
     poisoned = y.copy()
     poisoned[wrong] = 1 - y[wrong]
-    model = GraftBoostClassifier(n_estimators=30, tolerance=0.0).fit(X, poisoned)
+    model = GraftBoostClassifier(n_estimators=30, update_rule="regret", tolerance=0.0)
+    model.fit(X, poisoned)
     before = model.predict_proba(X)[wrong, poisoned[wrong]].mean()
     fresh = clone(model).fit(np.delete(X, wrong, axis=0), np.delete(y, wrong))
     target = fresh.predict_proba(X)[wrong, poisoned[wrong]].mean()
@@ -106,9 +107,10 @@ def test_tolerance_zero_is_close_to_a_fresh_fit():
     assert (before - after) / (before - target) > 0.8
 
 
-def test_large_updates_refit(binary):
+@pytest.mark.parametrize("parameters", [{}, {"update_rule": "regret", "tolerance": 0.0}])
+def test_large_updates_refit(binary, parameters):
     X, y = binary
-    model = GraftBoostClassifier(n_estimators=20, tolerance=0.0).fit(X, y)
+    model = GraftBoostClassifier(n_estimators=20, **parameters).fit(X, y)
     report = model.remove(np.arange(300))
     assert report.strategy == "refit"
     assert "refit" in str(report)
@@ -316,13 +318,31 @@ class Updates(RuleBasedStateMachine):
     @rule(
         n_out=st.integers(0, 12),
         n_in=st.integers(0, 12),
-        rule=st.sampled_from(["regret", "rank"]),
-        tolerance=st.sampled_from([0.0, 0.1, 1.0, 1e9]),
+        parameters=st.one_of(
+            st.fixed_dictionaries(
+                {
+                    "update_rule": st.just("fidelity"),
+                    "tolerance": st.none(),
+                    "fidelity": st.sampled_from([0.0, 0.5, 0.75, 1.0]),
+                    "memory_floor": st.sampled_from([0.0, 0.02, 1.0]),
+                }
+            ),
+            st.fixed_dictionaries(
+                {
+                    "update_rule": st.just("regret"),
+                    "tolerance": st.sampled_from([None, 0.0, 0.1, 1.0, 1e9]),
+                }
+            ),
+            st.fixed_dictionaries(
+                {
+                    "update_rule": st.just("rank"),
+                    "tolerance": st.sampled_from([None, 0.0, 0.1, 1.0]),
+                }
+            ),
+        ),
     )
-    def update(self, n_out, n_in, rule, tolerance):
-        self.model.set_params(
-            tolerance_rule=rule, tolerance=min(tolerance, 1.0) if rule == "rank" else tolerance
-        )
+    def update(self, n_out, n_in, parameters):
+        self.model.set_params(**parameters)
         out = self.rng.permutation(sorted(self.held))[: min(n_out, len(self.held) - 1)]
         free = np.array(sorted(set(range(120)) - self.held), dtype=int)
         into = self.rng.permutation(free)[:n_in]

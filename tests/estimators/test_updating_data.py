@@ -151,6 +151,12 @@ KINDS_OF_MODELS = {
     "balanced": {"class_weight": "balanced", "weighted": True},
     "early stopping": {"early_stopping": True, "n_iter_no_change": 2, "n_estimators": 60},
 }
+RULES = {
+    "fidelity": {},
+    "fidelity 1": {"fidelity": 1.0, "memory_floor": 0.0},
+    "regret": {"update_rule": "regret", "tolerance": 1.0},
+    "regret 0": {"update_rule": "regret", "tolerance": 0.0},
+}
 
 
 def make_model(target, weighted=False, **parameters):
@@ -168,10 +174,10 @@ def some(values, rows):
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("parameters", KINDS_OF_MODELS.values(), ids=KINDS_OF_MODELS)
-@pytest.mark.parametrize("tolerance", [0.0, 1.0])
-def test_every_kind_of_model_has_a_valid_state_after_updates(target, parameters, tolerance):
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_every_kind_of_model_has_a_valid_state_after_updates(target, parameters, rule):
     y = TARGETS[target]
-    model, weight = make_model(target, tolerance=tolerance, **parameters)
+    model, weight = make_model(target, **rule, **parameters)
     first, later = np.arange(180), np.arange(180, N_ROWS)
     model.fit(X[first], y[first], some(weight, first), row_ids=IDS[first])
     n_iter = model.n_iter_
@@ -215,7 +221,7 @@ def test_refit_equals_a_fit_of_all_rows(target, name):
 @pytest.mark.parametrize("parameters", KINDS_OF_MODELS.values(), ids=KINDS_OF_MODELS)
 def test_adding_and_removing_rows_restores_the_scores(target, parameters):
     y = TARGETS[target]
-    model, weight = make_model(target, tolerance=1e12, **parameters)
+    model, weight = make_model(target, fidelity=0.0, **parameters)
     first, later = np.arange(200), np.arange(200, N_ROWS)
     model.fit(X[first], y[first], some(weight, first), row_ids=IDS[first])
     before, rows_before = model._raw_scores(X), sorted(model.row_ids_.tolist())

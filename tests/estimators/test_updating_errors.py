@@ -138,7 +138,16 @@ def test_no_rows_are_given():
 
 @pytest.mark.parametrize(
     ("parameter", "value"),
-    [("tolerance_rule", "sigma"), ("tolerance", -1), ("tolerance", "low"), ("n_jobs", 1.5)],
+    [
+        ("fidelity", 1.5),
+        ("fidelity", None),
+        ("memory_floor", -0.1),
+        ("memory_floor", np.inf),
+        ("update_rule", "sigma"),
+        ("tolerance", -1),
+        ("tolerance", "low"),
+        ("n_jobs", 1.5),
+    ],
 )
 def test_parameters_are_checked_by_every_update(parameter, value):
     model = fitted()

@@ -31,10 +31,17 @@ def test_removing_most_rows_and_adding_them_again(target, n_left, assert_same_mo
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("tolerance", [0.0, 1e12])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"update_rule": "regret", "tolerance": 0.0},
+        {"update_rule": "regret", "tolerance": 1e12},
+    ],
+)
 @pytest.mark.parametrize("subsample", [0.5, 1.0])
-def test_removing_rows_one_by_one(target, tolerance, subsample):
-    model = fitted(target, tolerance=tolerance, subsample=subsample, min_samples_leaf=6)
+def test_removing_rows_one_by_one(target, parameters, subsample):
+    model = fitted(target, **parameters, subsample=subsample, min_samples_leaf=6)
     for row in range(N_ROWS - 1):
         model.remove(row)
         if row % 10 and row < N_ROWS - 10:
@@ -98,11 +105,12 @@ def test_removing_all_classes_but_one():
     assert (model.predict(X) == y).mean() > 0.85
 
 
-def test_adding_and_removing_rows_of_weight_zero():
+@pytest.mark.parametrize("parameters", [{}, {"update_rule": "regret", "tolerance": 0.0}])
+def test_adding_and_removing_rows_of_weight_zero(parameters):
     y = TARGETS["regression"]
     weight = np.ones(N_ROWS)
     weight[:50] = 0
-    model = GraftBoostRegressor(n_estimators=5, tolerance=0.0).fit(X, y, weight)
+    model = GraftBoostRegressor(n_estimators=5, **parameters).fit(X, y, weight)
     before = model.predict(X)
     for _ in range(3):
         removed = model.remove(model.row_ids_[model.row_ids_ < 20][:10]).removed_ids
@@ -162,13 +170,18 @@ def test_removing_all_rows_but_two_and_adding_them_again():
 
 
 @pytest.mark.parametrize("seed", [4, 15, 19])
-def test_node_that_was_too_small_to_split_grows_and_is_regrown(seed):
+@pytest.mark.parametrize("parameters", [{}, {"update_rule": "regret", "tolerance": 100.0}])
+def test_node_that_was_too_small_to_split_grows_and_is_regrown(seed, parameters):
     """A histogram counted for a node's ancestors must not replace that of its own rows."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(700, 4)).round(2)
     y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=700)
     model = GraftBoostRegressor(
-        n_estimators=10, max_leaf_nodes=12, min_samples_leaf=10, n_jobs=1, tolerance=100.0
+        n_estimators=10,
+        max_leaf_nodes=12,
+        min_samples_leaf=10,
+        n_jobs=1,
+        **parameters,
     ).fit(X[:60], y[:60])
     for begin in range(60, 700, 8):
         model.add(X[begin : begin + 8], y[begin : begin + 8])

@@ -55,7 +55,7 @@ def test_ids_of_all_kinds_of_integers():
 
 def test_an_id_can_be_reused_in_the_same_update():
     y = TARGETS["regression"]
-    model = fitted("regression", tolerance=1e12)
+    model = fitted("regression", fidelity=0.0)
     before = model.predict(X)
     model.update(X[50:60], y[50:60], row_ids=range(10), remove=range(10))
     assert sorted(model.row_ids_.tolist()) == list(range(N_ROWS))

@@ -68,7 +68,7 @@ STEPS = [
 
 @pytest.mark.parametrize("method", ["predict_proba", "decision_function", "predict", "apply"])
 def test_predictions_are_those_of_one_state(method):
-    model = fitted(tolerance=0.0)
+    model = fitted(update_rule="regret", tolerance=0.0)
     predict = getattr(model, method)
     copy = copy_of(model)
     known = {getattr(copy, method)(X).tobytes()}
@@ -113,9 +113,11 @@ def call_concurrently(*calls):
         return [future.result() for future in [pool.submit(wait_and_call, c) for c in calls]]
 
 
-@pytest.mark.parametrize("tolerance", [0.0, 1e9])
-def test_two_concurrent_updates_equal_sequential_ones(tolerance):
-    model = fitted(tolerance=tolerance)
+@pytest.mark.parametrize(
+    "parameters", [{}, {"update_rule": "regret", "tolerance": 0.0}, {"fidelity": 0.0}]
+)
+def test_two_concurrent_updates_equal_sequential_ones(parameters):
+    model = fitted(**parameters)
     steps = [
         lambda model: model.remove([5, 60, 61]),
         lambda model: model.add(X[:4], NAMES[:4], row_ids=range(500, 504)),
@@ -250,7 +252,7 @@ def assert_one_of(model, before, after):
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_ctrl_c_at_every_moment(call):
-    model = fitted(tolerance=1e9)
+    model = fitted(fidelity=0.0)
     model.remove([40, 41, 90])
     before = state_of(model)
     copy = copy_of(model)

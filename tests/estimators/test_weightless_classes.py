@@ -15,6 +15,8 @@ LABELS = {
     "three classes": np.where(np.arange(N_ROWS) < 4, "rare", np.where(X[:, 0] > 0, "up", "down")),
 }
 
+RULES = [{}, {"update_rule": "regret"}, {"fidelity": 0.0}]
+
 
 def new_model(**parameters):
     settings = {"n_estimators": 5, "min_samples_leaf": 4, "n_jobs": 1, **parameters}
@@ -37,7 +39,7 @@ def assert_rare_is_improbable(model, y):
 
 
 @pytest.mark.parametrize("target", LABELS)
-@pytest.mark.parametrize("parameters", [{}, {"tolerance": np.inf}, {"subsample": 0.5}])
+@pytest.mark.parametrize("parameters", [*RULES, {"subsample": 0.5}])
 def test_fit_and_updates_afterwards(target, parameters):
     y = LABELS[target]
     model = new_model(**parameters).fit(X, y, sample_weight=without_rare(y))
@@ -54,12 +56,12 @@ def test_fit_and_updates_afterwards(target, parameters):
 
 
 @pytest.mark.parametrize("target", LABELS)
-@pytest.mark.parametrize("tolerance", [1.2, np.inf])
-def test_rows_with_positive_weights_are_removed(target, tolerance):
+@pytest.mark.parametrize("parameters", RULES)
+def test_rows_with_positive_weights_are_removed(target, parameters):
     y = LABELS[target]
     weight = np.ones(N_ROWS)
     weight[[1, 3]] = 0
-    model = new_model(tolerance=tolerance).fit(X, y, sample_weight=weight)
+    model = new_model(**parameters).fit(X, y, sample_weight=weight)
     model.remove([0, 2])
     assert_rare_is_improbable(model.refit(), y)
 

@@ -123,25 +123,33 @@ LARGER: dict[str, Any] = {"n_rows": 700, "n_estimators": 8, "max_leaf_nodes": 9}
 
 SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "logistic": lambda: _specimen("logistic"),
-    "logistic, rank rule": lambda: _specimen("logistic", tolerance_rule="rank", tolerance=0.1),
-    "logistic, fixed structure": lambda: _specimen("logistic", tolerance=np.inf),
+    "logistic, rank rule": lambda: _specimen("logistic", update_rule="rank"),
+    "logistic, fixed structure": lambda: _specimen("logistic", fidelity=0.0),
     "logistic, two threads": lambda: _specimen("logistic", n_jobs=2, n_estimators=4),
-    "logistic, no histograms kept": lambda: _specimen("logistic", stats_memory=0, tolerance=0.0),
+    "logistic, no histograms kept": lambda: _specimen("logistic", stats_memory=0),
+    "logistic, regret rule, no histograms kept": lambda: _specimen(
+        "logistic", stats_memory=0, update_rule="regret", tolerance=0.0
+    ),
     "logistic, larger": lambda: _specimen("logistic", **LARGER),
     "softmax": lambda: _specimen("softmax"),
     "softmax, weighted, subsample": lambda: _specimen("softmax", weighted=True, subsample=0.8),
     "softmax, larger, two threads": lambda: _specimen("softmax", n_jobs=2, **LARGER),
     "squared, weighted": lambda: _specimen("squared", weighted=True),
-    "squared, subsample": lambda: _specimen("squared", subsample=0.7, tolerance=0.0),
+    "squared, subsample": lambda: _specimen(
+        "squared", subsample=0.7, update_rule="regret", tolerance=0.0
+    ),
     "squared, updated": lambda: _updated(_specimen("squared")),
     "squared, loaded": lambda: _loaded("squared, subsample"),
     "sparse logistic": lambda: _specimen("logistic", sparse=True),
-    "sparse logistic, fixed structure": lambda: _specimen(
-        "logistic", sparse=True, tolerance=np.inf
+    "sparse logistic, fixed structure": lambda: _specimen("logistic", sparse=True, fidelity=0.0),
+    "sparse logistic, regret rule": lambda: _specimen(
+        "logistic", sparse=True, update_rule="regret", tolerance=0.0
     ),
     "sparse logistic, two threads": lambda: _specimen("logistic", sparse=True, n_jobs=2),
     "sparse softmax, weighted": lambda: _specimen("softmax", sparse=True, weighted=True),
-    "sparse squared": lambda: _specimen("squared", sparse=True, tolerance=0.0),
+    "sparse squared": lambda: _specimen(
+        "squared", sparse=True, update_rule="regret", tolerance=0.0
+    ),
     "sparse squared, loaded": lambda: _loaded("sparse squared"),
     "sparse squared, unpickled": lambda: _unpickled(_specimen("squared", sparse=True)),
 }

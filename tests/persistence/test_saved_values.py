@@ -74,6 +74,8 @@ def test_parameters_of_every_kind(tmp_path: Path) -> None:
     X, y = table()[["x0", "x1"]], np.arange(N) % 2
     model = GraftBoostClassifier(
         n_estimators=np.int64(3),
+        fidelity=np.float64(0.5),
+        update_rule="regret",
         tolerance=np.inf,
         bin_edges={"x0": np.array([-1.0, 0.25]), "x1": [0.0]},
         class_weight={0: 1.0, 1: 2.5},
@@ -82,7 +84,7 @@ def test_parameters_of_every_kind(tmp_path: Path) -> None:
     ).fit(X, y)
     model.save(tmp_path / "model")
     again = graftboost.load(tmp_path / "model")
-    assert again.tolerance == np.inf
+    assert (again.fidelity, again.update_rule, again.tolerance) == (0.5, "regret", np.inf)
     assert again.class_weight == model.class_weight
     assert np.array_equal(again.bin_edges["x0"], model.bin_edges["x0"])
     assert again.random_state is None

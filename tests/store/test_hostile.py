@@ -57,6 +57,13 @@ def _receipt(seal: bool = True, **entries: Any) -> Hostile:
     return change
 
 
+def _forgetting(**entries: Any) -> Hostile:
+    def change(header: Header, arrays: Arrays) -> None:
+        _receipt(forgetting={**header["receipt"]["forgetting"], **entries})(header, arrays)
+
+    return change
+
+
 def _both(*changes: Hostile) -> Hostile:
     return lambda header, arrays: [change(header, arrays) for change in changes]
 
@@ -123,14 +130,37 @@ IN_JOURNAL: dict[str, Hostile] = {
     "a missing tolerance": _rule(tolerance=NAN),
     "a negative tolerance": _rule(tolerance=-1.0),
     "another tolerance": _rule(tolerance=5.0),
-    "places beyond": _rule(places=2**80),
-    "no place": _rule(places=0),
-    "half a place": _rule(places=1.5),
+    "a missing fidelity": _rule(fidelity=NAN),
+    "a negative fidelity": _rule(fidelity=-0.1),
+    "a fidelity beyond": _rule(fidelity=1.5),
+    "a fidelity by a name": _rule(fidelity="high"),
+    "a fidelity none": _rule(fidelity=None),
+    "a missing floor": _rule(memory_floor=NAN),
+    "a negative floor": _rule(memory_floor=-1.0),
+    "another floor": _rule(memory_floor=5.0),
+    "a rule of other parameters": _rule(name="regret", fidelity=0.0, memory_floor=0.0),
+    "a fidelity that does not apply": _both(
+        _parameter(update_rule="regret", tolerance=3.0),
+        _rule(name="regret", fidelity=0.5, memory_floor=0.0, tolerance=3.0, top_candidates=308),
+    ),
+    "places beyond": _rule(top_candidates=2**80),
+    "no place": _rule(top_candidates=0),
+    "half a place": _rule(top_candidates=1.5),
     "a rule with more": _rule(more=1),
     "a rule that is none": _say(rule=7),
     "an unknown parameter": _parameter(luck=1),
     "a parameter of the fit": _parameter(max_bins=3),
     "no tolerance": _parameter(tolerance=NAN),
+    "a tolerance that does not apply": _parameter(tolerance=1.0),
+    "another rule": _parameter(update_rule="rank"),
+    "an unknown rule of the parameters": _parameter(update_rule="luck"),
+    "no fidelity": _parameter(fidelity=NAN),
+    "fidelity beyond": _parameter(fidelity=1.5),
+    "fidelity by a name": _parameter(fidelity="high"),
+    "no floor": _parameter(memory_floor=NAN),
+    "negative floor": _parameter(memory_floor=-1.0),
+    "infinite floor": _parameter(memory_floor={"float": "inf"}),
+    "a floor beyond": _parameter(memory_floor=10**400),
     "threads beyond": _parameter(n_jobs=2**40),
     "threads by a name": _parameter(n_jobs="all"),
     "negative memory": _parameter(stats_memory=-1),
@@ -152,6 +182,10 @@ IN_JOURNAL: dict[str, Hostile] = {
     "a receipt that was changed": _receipt(seal=False, request="somebody else's"),
     "a receipt of another number": _receipt(number=7),
     "a receipt of another model": _receipt(before="0" * 64),
+    "a receipt of no forgetting": _receipt(forgetting={}),
+    "a receipt of forgetting by a name": _receipt(forgetting="all"),
+    "a receipt of forgetting beyond": _forgetting(achieved=10**400),
+    "a receipt of half a row": _forgetting(rows_remembered=0.5),
     "a receipt with more": _say(receipt={"more": 1}),
 }
 
@@ -290,8 +324,14 @@ IN_MODEL: dict[str, Hostile] = {
     "no next id": _say(next_id=None),
     "a next id by a name": _say(next_id="7"),
     "a next id beyond": _say(next_id=2**70),
-    "an unknown rule": _in_model(tolerance_rule="luck"),
+    "an unknown rule": _in_model(update_rule="luck"),
     "no tolerance": _in_model(tolerance=NAN),
+    "no fidelity": _in_model(fidelity=NAN),
+    "fidelity beyond": _in_model(fidelity=1.5),
+    "fidelity by a name": _in_model(fidelity="high"),
+    "no floor": _in_model(memory_floor=NAN),
+    "negative floor": _in_model(memory_floor=-1.0),
+    "infinite floor": _in_model(memory_floor={"float": "inf"}),
     "threads by a name": _in_model(n_jobs="all"),
     "memory by a name": _in_model(stats_memory="all"),
     "bins by a name": _in_model(max_bins="many"),

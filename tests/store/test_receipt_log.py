@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from graftboost.cli import query_commands
 from graftboost.cli.output import Output
+from graftboost.estimators.forgetting import Forgetting
 from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store import Receipt, Store
 
@@ -122,6 +124,9 @@ def test_deeply_nested_line(tmp_path: Path) -> None:
                 use()
 
 
+FORGETTING = asdict(Forgetting(1.5, 0.5, 0.25, 0.5, 2, 1))
+
+
 @pytest.mark.parametrize(
     "entries",
     [
@@ -141,9 +146,20 @@ def test_deeply_nested_line(tmp_path: Path) -> None:
         {"before": None},
         {"nodes_regrown": -1},
         {"rows_regrown": 0.5},
+        {"forgetting": {}},
+        {"forgetting": [1.0, 0.0, 0.0, 0.0, 1, 0]},
+        {"forgetting": {**FORGETTING, "more": 1}},
+        {"forgetting": {**FORGETTING, "achieved": "1"}},
+        {"forgetting": {**FORGETTING, "achieved": True}},
+        {"forgetting": {**FORGETTING, "achieved": None}},
+        {"forgetting": {**FORGETTING, "achieved": 10**400}},
+        {"forgetting": {**FORGETTING, "memory_left": math.nan}},
+        {"forgetting": {**FORGETTING, "memory_left_error": math.inf}},
+        {"forgetting": {**FORGETTING, "rows_remembered": -1}},
+        {"forgetting": {**FORGETTING, "rows_still_remembered": 0.5}},
         {"more": 1},
     ],
-    ids=str,
+    ids=lambda entries: str(entries)[:150],
 )
 def test_invalid_receipts(tmp_path: Path, entries: dict[str, Any]) -> None:
     path = tmp_path / "store"
@@ -151,6 +167,7 @@ def test_invalid_receipts(tmp_path: Path, entries: dict[str, Any]) -> None:
     log = path / "receipts.jsonl"
     content = json.loads(log.read_bytes())
     Receipt.from_json(content)
+    Receipt.from_json({**content, "forgetting": FORGETTING})
     with pytest.raises(ValueError, match=r"its '|the fields of a receipt"):
         Receipt.from_json({**content, **entries})
 

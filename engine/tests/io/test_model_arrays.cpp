@@ -303,7 +303,9 @@ TEST_CASE("arrays that are no model are refused at once") {
       {"min_samples_leaf", [](Stored& s) { s.summary.params.min_samples_leaf = 0; }},
       {"l2", [](Stored& s) { s.summary.params.l2_regularization = -1; }},
       {"subsample", [](Stored& s) { s.summary.params.subsample = 0; }},
-      {"noise", [nan](Stored& s) { s.summary.noise = nan; }},
+      element<std::int64_t>("tree_squares", 0, -1),
+      element<std::int64_t>("tree_squares", 6, largest_sum),
+      {"tree_squares", [](Stored& s) { --s.arrays.at("tree_squares").size; }},
   };
   for (const Corruption& corruption : corruptions) {
     Stored corrupted = sound;

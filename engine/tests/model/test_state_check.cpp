@@ -74,8 +74,17 @@ const std::vector<Corruption>& corruptions() {
        }},
       {"is recorded in no leaf",
        [](ModelState& m) { m.shards[0].trees[2].leaf_ids.narrow[3] = 200; }},
+      // The square stays the same.
       {"tree 1: the sums of ",
+       [](ModelState& m) {
+         Gradient& recorded = m.shards[1].trees[1].recorded[counting_row(m, 1, 1)];
+         recorded = -recorded;
+       }},
+      {"tree 1: the sum of squared gradients ",
        [](ModelState& m) { ++m.shards[1].trees[1].recorded[counting_row(m, 1, 1)]; }},
+      {"tree 3: the sum of squared gradients ", [](ModelState& m) { ++m.nodes[3].squares; }},
+      {"tree 0: the sum of squared gradients ",
+       [](ModelState& m) { m.nodes[0].squares += static_cast<__int128>(1) << 64; }},
       {"the sums of targets ",
        [](ModelState& m) {
          const Slot row = counting_row(m, 0, 0);

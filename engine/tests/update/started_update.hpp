@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "tests/models.hpp"
@@ -19,10 +20,11 @@ namespace graftboost::testing {
 class StartedUpdate {
  public:
   StartedUpdate(const ModelOptions& options, std::size_t n_rows, std::size_t n_added,
-                double share_removed, std::uint64_t seed, bool lays_out = false)
+                double share_removed, std::uint64_t seed, bool lays_out = false, UpdateRule by = {})
       : rows(random_rows(options, n_rows + n_added, seed)),
         model(fit_state(rows.slice(0, n_rows), options)),
         before(model),
+        rule(by),
         undo(std::make_unique<NodeUndo>(model)) {
     Random random(seed + 7);
     for (RowShard& shard : model.shards) {
@@ -42,10 +44,11 @@ class StartedUpdate {
       model.add_targets(shard, shard.n_before());
       shard.extend_trees();
     }
+    model.base_scores = model.loss.base_scores(model.target_sums);
     LaidOutColumns laid_out;
     if (lays_out) laid_out = lay_out_rare_columns(model);
     n_laid_out = laid_out.columns.size();
-    changed = std::make_unique<ChangedRows>(model);
+    changed = std::make_unique<ChangedRows>(model, 1);
     if (lays_out) changed->set_new_cells(model, laid_out.cells);
     context = std::make_unique<UpdateContext>(model, rule, *undo, 1);
   }
@@ -58,6 +61,7 @@ class StartedUpdate {
       gradients.push_back(static_cast<Gradient>(random.normal() * 0x1p18));
     std::vector<double> scores(changed->n_added());
     graftboost::book_sums(*context, t, *changed, gradients, scores, counts);
+    context->variance[t] = model.variance_in(t);
     for (std::size_t i = changed->n_removed(); i < changed->size(); ++i) {
       const auto [shard, slot] = changed->location(i);
       model.shards[shard].place(t, slot, changed->leaf(t, i),
@@ -69,7 +73,7 @@ class StartedUpdate {
   TrainingRows rows;
   ModelState model;
   const ModelState before;
-  UpdateRule rule;
+  const UpdateRule rule;
   std::unique_ptr<NodeUndo> undo;
   std::unique_ptr<ChangedRows> changed;
   std::unique_ptr<UpdateContext> context;

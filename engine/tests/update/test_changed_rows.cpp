@@ -43,7 +43,11 @@ TEST_CASE("changed rows are copies of the removed and the added rows") {
       for (std::uint32_t c = 0; c < model.bins->n_features(); ++c)
         CHECK_EQ(changed.rows().code(row, c), of_shard.code(slot, c));
       (changed.enters(i) ? found_added : found_removed).insert(changed.rows().ids[i]);
-      for (std::size_t t = 0; t < model.nodes.size() && !changed.enters(i); ++t) {
+      for (std::size_t t = 0; t < model.nodes.size(); ++t) {
+        const Tree& tree = model.nodes.tree(t);
+        CHECK_EQ(changed.leaf(t, i),
+                 tree[tree.route([&](std::uint32_t c) { return of_shard.code(slot, c); })].leaf);
+        if (changed.enters(i)) continue;
         CHECK_EQ(changed.leaf(t, i), model.shards[s].trees[t].leaf_ids[slot]);
         CHECK(changed.recorded_in(t, model.loss.kind).of(row) == recorded(model, t, s, slot));
       }
@@ -60,6 +64,29 @@ TEST_CASE("changed rows are copies of the removed and the added rows") {
     }
     CHECK(found_removed == removed);
     CHECK(found_added == added);
+  }
+}
+
+TEST_CASE("neither threads nor what is recorded later change the copies of rows") {
+  for (const ModelOptions& options : various_models()) {
+    StartedUpdate update(options, 150, 9, 0.1, 3);
+    const ModelState& model = update.model;
+    ChangedRows& changed = *update.changed;
+    const ChangedRows other(model, 3);
+    REQUIRE(other.size() == changed.size());
+    const std::size_t last = changed.size() - 1;
+    for (std::size_t t = 0; t < model.nodes.size(); ++t)
+      changed.record(t, last, static_cast<Gradient>(100 + t));
+    for (std::size_t t = 0; t < model.nodes.size(); ++t) {
+      const auto a = changed.recorded_in(t, model.loss.kind);
+      const auto b = other.recorded_in(t, model.loss.kind);
+      for (std::size_t i = 0; i < other.size(); ++i) {
+        CHECK_EQ(other.leaf(t, i), changed.leaf(t, i));
+        CHECK_EQ(other.rows().ids[i], changed.rows().ids[i]);
+        if (!changed.enters(i)) CHECK_EQ(a.gradient[i], b.gradient[i]);
+      }
+      CHECK_EQ(a.gradient[last], 100 + t);
+    }
   }
 }
 

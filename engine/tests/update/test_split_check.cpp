@@ -7,6 +7,7 @@
 #include "tests/models.hpp"
 #include "tests/naive_candidates.hpp"
 #include "tests/update/started_update.hpp"
+#include "tests/update/surveys.hpp"
 #include "update/update.hpp"
 
 namespace graftboost {
@@ -124,6 +125,8 @@ TEST_CASE("after updates every node has the gain of its present rows") {
       {UpdateRule::Kind::regret, 2, 1},
       {UpdateRule::Kind::regret, 20, 1},
       {UpdateRule::Kind::rank, 0.3, 15},
+      testing::fidelity_rule(0.5),
+      testing::fidelity_rule(0.95),
       {UpdateRule::Kind::regret, std::numeric_limits<double>::infinity(), 1}};
   Tried tried;
   std::uint64_t seed = 1;

@@ -6,6 +6,7 @@
 #include "tests/check.hpp"
 #include "tests/models.hpp"
 #include "tests/update/started_update.hpp"
+#include "tests/update/surveys.hpp"
 #include "update/update.hpp"
 
 namespace graftboost {
@@ -31,22 +32,24 @@ TEST_CASE("neither threads nor the order of rows change an update") {
     std::vector<std::size_t> added, removed;
     for (std::size_t r = 240; r < 246; ++r) added.push_back(r);
     for (std::size_t r = 30; r < 34; ++r) removed.push_back(r);
-    const auto update = [&](int n_threads) {
-      const auto copy = model->copy();
-      const TrainingRows out = rows.select(removed);
-      change(*copy, rows.select(added), out.ids(), rule, n_threads);
-      copy->check_state(1);
-      return state_of(*copy);
-    };
-    const ModelState one = update(1);
-    check_same(one, update(4));
-    std::reverse(added.begin(), added.end());
-    std::rotate(removed.begin(), removed.begin() + 2, removed.end());
-    check_same(one, update(2));
+    for (const UpdateRule& by : {rule, testing::fidelity_rule(0.8)}) {
+      const auto update = [&](int n_threads) {
+        const auto copy = model->copy();
+        const TrainingRows out = rows.select(removed);
+        change(*copy, rows.select(added), out.ids(), by, n_threads);
+        copy->check_state(1);
+        return state_of(*copy);
+      };
+      const ModelState one = update(1);
+      check_same(one, update(4));
+      std::reverse(added.begin(), added.end());
+      std::rotate(removed.begin(), removed.begin() + 2, removed.end());
+      check_same(one, update(2));
+    }
   }
 }
 
-TEST_CASE("updates do not depend on bounds and histograms of earlier ones") {
+void check_history(const UpdateRule& by) {
   // The same updates from a copy that was made half-way: nothing but the model matters, not what the
   // gain bounds or cached histograms have been through.
   for (const ModelOptions& options : various_models()) {
@@ -62,12 +65,18 @@ TEST_CASE("updates do not depend on bounds and histograms of earlier ones") {
       }
       const TrainingRows added = rows.slice(240 + 4 * step, 244 + 4 * step);
       const TrainingRows removed = rows.slice(4 * step, 4 * step + 4);
-      change(*model, added, removed.ids(), rule);
+      change(*model, added, removed.ids(), by);
       if (!other) continue;
-      change(*other, added, removed.ids(), rule);
+      change(*other, added, removed.ids(), by);
       check_same(state_of(*model), state_of(*other));
     }
   }
+}
+
+TEST_CASE("updates do not depend on bounds and histograms of earlier ones") {
+  check_history(rule);
+  check_history(testing::fidelity_rule(0.5));
+  check_history(testing::fidelity_rule(0.9, 0.01));
 }
 
 TEST_CASE("columns become frequent with added rows, and leave when no row has them") {

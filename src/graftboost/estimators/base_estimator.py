@@ -58,8 +58,10 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         bin_edges: Mapping[str | int, ArrayLike] | Sequence[ArrayLike | None] | None = None,
         subsample: float = 1.0,
         categorical_features: ArrayLike | None = "from_dtype",
-        tolerance_rule: str = "regret",
-        tolerance: float = 1.2,
+        fidelity: float = 0.75,
+        memory_floor: float = 0.02,
+        update_rule: str = "fidelity",
+        tolerance: float | None = None,
         updatable: bool = True,
         stats_memory: float | None = None,
         early_stopping: bool = False,
@@ -81,7 +83,9 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         self.bin_edges = bin_edges
         self.subsample = subsample
         self.categorical_features = categorical_features
-        self.tolerance_rule = tolerance_rule
+        self.fidelity = fidelity
+        self.memory_floor = memory_floor
+        self.update_rule = update_rule
         self.tolerance = tolerance
         self.updatable = updatable
         self.stats_memory = stats_memory

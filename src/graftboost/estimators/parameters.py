@@ -29,8 +29,10 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "bin_edges": ["array-like", dict, None],
     "subsample": [Interval(Real, 0, 1, closed="right")],
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
-    "tolerance_rule": [StrOptions({"regret", "rank"})],
-    "tolerance": [Interval(Real, 0, math.inf, closed="both")],
+    "fidelity": [Interval(Real, 0, 1, closed="both")],
+    "memory_floor": [Interval(Real, 0, 1e9, closed="both")],
+    "update_rule": [StrOptions({"fidelity", "regret", "rank"})],
+    "tolerance": [Interval(Real, 0, math.inf, closed="both"), None],
     "updatable": ["boolean"],
     "stats_memory": [Interval(Real, 0, math.inf, closed="both"), None],
     "early_stopping": ["boolean"],
@@ -74,12 +76,20 @@ DESCRIPTIONS = """\
         dtype (pandas category, polars Categorical and Enum, pyarrow dictionary). Features listed by
         name, index or mask may also contain numbers or text; their distinct values are the
         categories. A category that was not seen in `fit` is different from all known categories.
-    tolerance_rule : {"regret", "rank"}, default="regret"
-        The rule by which an update decides whether to keep a split.
-    tolerance : float, default=1.2
-        How much worse than the best candidate a split may become before its node is regrown.
-        Infinity keeps the structure of all trees, unless an update adds an unseen class or the
-        first weights.
+    fidelity : float, default=0.75
+        How much of what a retrain would achieve an update should achieve for the rows it adds and
+        removes, measured by their losses. More takes longer. 0 keeps the structure of all trees,
+        unless an update adds an unseen class or the first weights.
+    memory_floor : float, default=0.02
+        Changed rows of which the model remembers less than this, in nats (for regression: in units
+        of the residual variance), need no regrowing.
+    update_rule : {"fidelity", "regret", "rank"}, default="fidelity"
+        The rule by which an update selects the nodes to regrow. ``"regret"`` and ``"rank"`` use
+        `tolerance` instead of `fidelity` and `memory_floor`.
+    tolerance : float or None, default=None
+        How much worse than the best candidate a split may become before its node is regrown, under
+        the rules ``"regret"`` (None means 3.0) and ``"rank"`` (None means 0.1). Infinity keeps the
+        structure.
     updatable : bool, default=True
         Whether to keep the state that updates need, about five bytes per row and tree.
     stats_memory : float or None, default=None

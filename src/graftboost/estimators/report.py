@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from graftboost.estimators.forgetting import Forgetting
 
 COUNTS = (
     "trees_touched",
@@ -42,6 +45,9 @@ class UpdateReport:
         Nodes whose threshold was moved instead, within the same feature.
     rows_shifted : int
         Sum of the numbers of rows that changed sides at these nodes.
+    forgetting : Forgetting or None
+        How well the rows were forgotten or learned. None if that was not estimated: after a refit,
+        which forgets all, with a fidelity of 0, and under other rules than ``"fidelity"``.
     seconds : mapping of str to float
         Time per phase: "reading" the arguments, "checking" and "regrowing" nodes, "refitting",
         and "total".
@@ -49,8 +55,9 @@ class UpdateReport:
     Examples
     --------
     >>> import numpy as np
+    >>> seconds = {"checking": 0.0007, "regrowing": 0.0004, "total": 0.0012}
     >>> print(UpdateReport("in-place", np.array([], int), np.array([7]), 100, 530, 2, 61, 1, 8,
-    ...                    {"checking": 0.0007, "regrowing": 0.0004, "total": 0.0012}))
+    ...                    Forgetting(0.9, 0.1, 0.04, 0.1, 1, 0), seconds))
     in-place update: 0 rows added, 1 removed in 1.2 ms
       trees touched         100
       nodes checked         530   0.7 ms
@@ -58,6 +65,7 @@ class UpdateReport:
       rows regrown           61
       nodes shifted           1
       rows shifted            8
+      1 of 1 rows was clearly remembered, none is any more; estimated fidelity 0.90 ± 0.04
     """
 
     strategy: str
@@ -69,7 +77,22 @@ class UpdateReport:
     rows_regrown: int
     nodes_shifted: int
     rows_shifted: int
+    forgetting: Forgetting | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def fidelity(self) -> float:
+        """Estimated fidelity: 1 for a refit, nan if it was not estimated."""
+        if self.strategy == "refit":
+            return 1.0
+        return math.nan if self.forgetting is None else self.forgetting.fidelity
+
+    @property
+    def memory_left(self) -> float:
+        """Estimated memory of all changed rows that is left; 0 for a refit, nan if unknown."""
+        if self.strategy == "refit":
+            return 0.0
+        return math.nan if self.forgetting is None else self.forgetting.memory_left
 
     def __str__(self) -> str:
         what = "in-place update" if self.strategy == "in-place" else "refit"
@@ -80,6 +103,9 @@ class UpdateReport:
             for name, phase in (("nodes_checked", "checking"), ("nodes_regrown", "regrowing")):
                 if phase in self.seconds:
                     lines[1 + COUNTS.index(name)] += f"   {self._milliseconds(phase)}"
+        if self.forgetting is not None:
+            words = self.forgetting.in_words(len(self.removed_ids), len(self.added_ids))
+            lines.append(f"  {words}")
         return "\n".join(lines)
 
     def _milliseconds(self, phase: str) -> str:

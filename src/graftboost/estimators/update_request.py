@@ -4,48 +4,96 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graftboost.estimators.forgetting import Forgetting
 from graftboost.estimators.report import UpdateReport
 from graftboost.input.row_ids import NO_IDS
 from graftboost.input.sparse import AnyTable, for_engine
 
 if TYPE_CHECKING:
-    from graftboost._engine import EngineModel
+    from graftboost._engine import EngineModel, FidelityEstimate
 
-RULES = ("regret", "rank")
+RULES = ("fidelity", "regret", "rank")
+TOLERANCES = {"regret": 3.0, "rank": 0.1}  # by default
 # Every update reads these, so they may be set between two updates.
-UPDATE_PARAMETERS = ("tolerance_rule", "tolerance", "stats_memory", "n_jobs")
+UPDATE_PARAMETERS = (
+    "fidelity",
+    "memory_floor",
+    "update_rule",
+    "tolerance",
+    "stats_memory",
+    "n_jobs",
+)
+SCALE_ERROR = 0.4  # memory is estimated to within a factor of about 1.5
 MOST_CANDIDATES = 2**62  # more than any node has, for an infinite tolerance
+
+
+def check_fidelity(fidelity: Any) -> None:
+    """Raise ValueError if this cannot be the target of an update; None stands for the default."""
+    is_number = isinstance(fidelity, Real) and not isinstance(fidelity, bool)
+    if fidelity is not None and not (is_number and 0 <= fidelity <= 1):
+        raise ValueError(
+            f"fidelity is {fidelity!r}, but a fraction is expected. Pass a number from 0 to 1."
+        )
+
+
+def check_tolerance(update_rule: str, tolerance: float | None) -> None:
+    """Raise ValueError if a tolerance is given that the rule does not use."""
+    if update_rule == "fidelity" and tolerance is not None:
+        raise ValueError(
+            "tolerance applies to update_rule='regret' and update_rule='rank', but update_rule is "
+            "'fidelity'. Set fidelity instead, or another update_rule."
+        )
 
 
 @dataclass(frozen=True)
 class Rule:
-    """The rule that decides whether an update keeps a split.
+    """The rule that decides which nodes an update regrows.
 
     Attributes
     ----------
-    name : {"regret", "rank"}
+    name : {"fidelity", "regret", "rank"}
         Which rule.
+    fidelity : float
+        The fidelity rule regrows as much as this target needs; 0 for the other rules.
+    memory_floor : float
+        The fidelity rule ignores rows that the model remembers by less; 0 for the other rules.
     tolerance : float
-        How much worse than the best candidate a split may be.
+        How much worse than the best candidate a split may be; 0 for the fidelity rule.
     top_candidates : int
         The rank rule keeps a split that is among this many best candidates of its node.
     """
 
     name: str
+    fidelity: float
+    memory_floor: float
     tolerance: float
     top_candidates: int
 
     @classmethod
-    def of(cls, name: str, tolerance: float, split_sample: float, max_bins: int) -> Rule:
-        """Return the rule for the parameters of an estimator."""
-        n = tolerance * split_sample * max_bins
-        return cls(name, float(tolerance), max(1, math.ceil(min(n, MOST_CANDIDATES))))
+    def of(cls, parameters: Mapping[str, Any], fidelity: float | None = None) -> Rule:
+        """Return the rule for the parameters of an estimator, with this target if it is given."""
+        check_fidelity(fidelity)
+        name, tolerance = parameters["update_rule"], parameters["tolerance"]
+        check_tolerance(name, tolerance)
+        if name == "fidelity":
+            target = parameters["fidelity"] if fidelity is None else fidelity
+            return cls(name, float(target), float(parameters["memory_floor"]), 0.0, 1)
+        if fidelity is not None:
+            raise ValueError(
+                f"fidelity applies to update_rule='fidelity', but update_rule is {name!r}. "
+                "Call without fidelity, or set another update_rule."
+            )
+        tolerance = float(TOLERANCES[name] if tolerance is None else tolerance)
+        n = tolerance * parameters["split_sample"] * parameters["max_bins"]
+        return cls(name, 0.0, 0.0, tolerance, max(1, math.ceil(min(n, MOST_CANDIDATES))))
 
 
 @dataclass(frozen=True)
@@ -134,7 +182,7 @@ class UpdateRequest:
         seconds = {"reading": 0.0 if start is None else read - start}
         if self.is_empty:
             seconds["total"] = seconds["reading"]
-            return UpdateReport("in-place", NO_IDS, NO_IDS, 0, 0, 0, 0, 0, 0, seconds)
+            return UpdateReport("in-place", NO_IDS, NO_IDS, 0, 0, 0, 0, 0, 0, None, seconds)
         added = self.added
         counts = engine_model.update(
             None if added is None else for_engine(added.X),
@@ -147,6 +195,8 @@ class UpdateRequest:
             self.rule.name,
             self.rule.tolerance,
             self.rule.top_candidates,
+            self.rule.fidelity,
+            self.rule.memory_floor,
             n_threads,
             argument,
         )
@@ -166,5 +216,20 @@ class UpdateRequest:
             counts.rows_regrown,
             counts.nodes_shifted,
             counts.rows_shifted,
+            _forgetting(counts.fidelity),
             seconds,
         )
+
+
+def _forgetting(estimate: FidelityEstimate | None) -> Forgetting | None:
+    """Return the estimate of the engine, with the uncertainty of its scale."""
+    if estimate is None:
+        return None
+    return Forgetting(
+        estimate.achieved,
+        estimate.left,
+        math.hypot(estimate.left_error, SCALE_ERROR * estimate.left),
+        estimate.most_left,
+        estimate.rows_remembered,
+        estimate.rows_still_remembered,
+    )

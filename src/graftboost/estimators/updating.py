@@ -16,8 +16,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from graftboost.estimators.memory import stats_bytes
 from graftboost.estimators.parameters import CONSTRAINTS
 from graftboost.estimators.report import UpdateReport
+from graftboost.estimators.row_memory import RowMemory
 from graftboost.estimators.threads import thread_count
-from graftboost.estimators.update_request import UPDATE_PARAMETERS, AddedRows, Rule, UpdateRequest
+from graftboost.estimators.update_request import (
+    UPDATE_PARAMETERS,
+    AddedRows,
+    Rule,
+    UpdateRequest,
+    check_fidelity,
+    check_tolerance,
+)
 from graftboost.input.columns import Columns
 from graftboost.input.row_ids import LARGEST_ID, NO_IDS, check_row_ids, ids_to_remove
 from graftboost.input.rows import Rows
@@ -28,6 +36,9 @@ from graftboost.input.wiping import Copies, largest
 if TYPE_CHECKING:
     from graftboost._engine import EngineModel
     from graftboost.estimators.update_lock import UpdateLock
+
+
+LEAST_FIDELITY = 1e-12  # with 0, updates do not survey the trees at all
 
 
 def _has_partial_fit(model: Updatable) -> bool:
@@ -53,8 +64,10 @@ class Updatable(ABC):
     n_jobs: int | None
     max_bins: int
     split_sample: float
-    tolerance_rule: str
-    tolerance: float
+    fidelity: float
+    memory_floor: float
+    update_rule: str
+    tolerance: float | None
     updatable: bool
     stats_memory: float | None
 
@@ -65,6 +78,7 @@ class Updatable(ABC):
         sample_weight: ArrayLike | None = None,
         *,
         row_ids: ArrayLike | None = None,
+        fidelity: float | None = None,
     ) -> UpdateReport:
         """Add rows to the model.
 
@@ -79,6 +93,8 @@ class Updatable(ABC):
         row_ids : array-like of int of shape (n_rows,), default=None
             An id for each row that no other row of the model has. Default: consecutive ids after
             the largest id ever used.
+        fidelity : float, default=None
+            The target of this update. Default: the parameter of the model.
 
         Returns
         -------
@@ -97,9 +113,9 @@ class Updatable(ABC):
         """
         if X is None:
             raise ValueError("X is None. Pass the features of the rows to add.")
-        return self.update(X, y, sample_weight, row_ids=row_ids)
+        return self.update(X, y, sample_weight, row_ids=row_ids, fidelity=fidelity)
 
-    def remove(self, row_ids: ArrayLike | slice) -> UpdateReport:
+    def remove(self, row_ids: ArrayLike | slice, *, fidelity: float | None = None) -> UpdateReport:
         """Remove rows from the model.
 
         Parameters
@@ -107,6 +123,8 @@ class Updatable(ABC):
         row_ids : int, array-like of int or bool, or slice
             Ids of the rows, a mask over `row_ids_`, or a slice of ids: ``slice(100, 200)`` selects
             all rows of the model with ids from 100 to 199.
+        fidelity : float, default=None
+            The target of this update. Default: the parameter of the model.
 
         Returns
         -------
@@ -125,7 +143,7 @@ class Updatable(ABC):
         """
         if row_ids is None:
             raise ValueError("row_ids is None. Pass ids, a mask over row_ids_, or a slice of ids.")
-        return self._update(None, None, None, None, row_ids, "row_ids")
+        return self._update(None, None, None, None, row_ids, "row_ids", fidelity)
 
     def update(
         self,
@@ -135,6 +153,7 @@ class Updatable(ABC):
         *,
         row_ids: ArrayLike | None = None,
         remove: ArrayLike | slice | None = None,
+        fidelity: float | None = None,
     ) -> UpdateReport:
         """Add and remove rows in one pass, for example for a sliding window.
 
@@ -145,13 +164,15 @@ class Updatable(ABC):
         remove
             Rows to remove, as in `remove`. Default: none. An added row may have the id of a row
             that is removed in the same call.
+        fidelity : float, default=None
+            The target of this update. Default: the parameter of the model.
 
         Returns
         -------
         UpdateReport
             What the update did.
         """
-        return self._update(X, y, sample_weight, row_ids, remove, "remove")
+        return self._update(X, y, sample_weight, row_ids, remove, "remove", fidelity)
 
     def _update(
         self,
@@ -161,12 +182,15 @@ class Updatable(ABC):
         row_ids: ArrayLike | None,
         remove: ArrayLike | slice | None,
         argument: str,
+        fidelity: float | None,
     ) -> UpdateReport:
         """Update; error messages call the rows to remove `argument`."""
         start = time.perf_counter()
         self._check_updatable()
         with self._update_lock.lock, Copies() as copies:
-            change = self._read_change(X, y, sample_weight, row_ids, remove, argument, copies)
+            change = self._read_change(
+                X, y, sample_weight, row_ids, remove, argument, fidelity, copies
+            )
             report = self._apply(change, argument, start)
         return report  # noqa: RET504 - outside the block, so that Ctrl-C always releases the lock
 
@@ -178,18 +202,20 @@ class Updatable(ABC):
         row_ids: ArrayLike | None,
         remove: ArrayLike | slice | None,
         argument: str,
+        fidelity: float | None = None,
         copies: Copies | None = None,
     ) -> UpdateRequest:
         """Validate the arguments of an update and encode them for the engine.
 
         New arrays are registered in `copies`, to be overwritten after the update.
         """
-        self._read_update_parameters()
+        parameters = self._read_update_parameters()
+        candidates = {"split_sample": self.split_sample, "max_bins": self.max_bins}
+        rule = Rule.of({**parameters, **candidates}, fidelity)
         removed = NO_IDS if remove is None else ids_to_remove(self._engine_model, remove, argument)
         added, relabel, classes = self._rows_to_add(
             X, y, sample_weight, row_ids, Copies() if copies is None else copies
         )
-        rule = Rule.of(self.tolerance_rule, self.tolerance, self.split_sample, self.max_bins)
         return UpdateRequest(rule, removed, added, classes, relabel)
 
     def _read_update_parameters(self) -> dict[str, Any]:
@@ -200,6 +226,7 @@ class Updatable(ABC):
             parameters,
             caller_name=type(self).__name__,
         )
+        check_tolerance(self.update_rule, self.tolerance)
         return parameters
 
     def _apply(self, change: UpdateRequest, argument: str, start: float) -> UpdateReport:
@@ -270,6 +297,48 @@ class Updatable(ABC):
         else:
             self.fit(X, y, sample_weight)
         return self
+
+    def memory(self, row_ids: ArrayLike | slice, *, fidelity: float | None = None) -> RowMemory:
+        """Estimate what the model remembers of rows, without changing anything.
+
+        Parameters
+        ----------
+        row_ids : int, array-like of int or bool, or slice
+            The rows, as in `remove`.
+        fidelity : float, default=None
+            The target for which the work of removing them is estimated. Default: the parameter of
+            the model.
+
+        Returns
+        -------
+        RowMemory
+            The memory of each row, and what it would take to forget all of them.
+
+        Examples
+        --------
+        >>> from graftboost import GraftBoostClassifier
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> model = GraftBoostClassifier(n_estimators=20).fit(*load_breast_cancer(return_X_y=True))
+        >>> model.memory(slice(0, 50)).remembered_ids[:3].tolist()
+        [40, 38, 5]
+        """
+        if row_ids is None:
+            raise ValueError("row_ids is None. Pass ids, a mask over row_ids_, or a slice of ids.")
+        self._check_updatable()
+        check_fidelity(fidelity)
+        with self._update_lock.lock:
+            self._read_update_parameters()
+            ids = ids_to_remove(self._engine_model, row_ids, "row_ids")
+            if not len(ids):
+                return RowMemory(ids, np.zeros(0), self.memory_floor, 0.0)
+            target = self.fidelity if fidelity is None else fidelity
+            found, work = self._engine_model.memory_of(
+                ids,
+                max(float(target), LEAST_FIDELITY),
+                self.memory_floor,
+                thread_count(self.n_jobs),
+            )
+        return RowMemory(ids, found, self.memory_floor, work)
 
     def refit(self) -> Self:
         """Train all trees again on the rows that the model holds.

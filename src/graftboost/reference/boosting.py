@@ -34,7 +34,6 @@ class Model:
     base: list[float] = field(default_factory=list)
     trees: list[Tree] = field(default_factory=list)
     gradients: list[dict[int, int]] = field(default_factory=list)  # per tree, by id
-    noise: float = 1.0
 
     def encode(self, x: Sequence[float], y: float, weight: float | None) -> Row:
         """A raw row as the model holds it."""
@@ -81,6 +80,19 @@ class Model:
             row_id: loss.row_sums(g, self.rows[row_id].weight)
             for row_id, g in self.gradients[tree].items()
         }
+
+    def variance(self, tree: int) -> float:
+        """The variance of what rows recorded in a tree over their mean hessian."""
+        loss, rows = self.settings.loss, self.rows
+        squares = sum(rows[row_id].weight * g * g for row_id, g in self.gradients[tree].items())
+        variance = float(squares) * loss.square_unit
+        hessian = float(self.trees[tree].nodes[0].sums.h) * loss.hessian_unit
+        return variance / hessian if variance > 0 and hessian > 0 else 1.0
+
+    def mean_weight(self) -> float:
+        """The mean weight of the rows."""
+        weight = float(sum(row.weight for row in self.rows.values()))
+        return weight * self.settings.loss.weight_unit / float(len(self.rows))
 
     def fresh_gradient(self, tree: int, row_id: int) -> int:
         """The gradient of a row in a tree, from its scores before the tree's iteration."""
@@ -144,7 +156,6 @@ def fit(
             model.trees.append(tree)
             for row_id in model.rows:
                 scores[row_id][k] += tree.route(codes[row_id]).value
-    model.noise = _noise(model, [scores[row_id][0] for row_id in model.rows])
     return model
 
 
@@ -193,16 +204,3 @@ def _power_of_two_below(x: float) -> float:
 def _power_of_two_above(x: float) -> float:
     mantissa, exponent = math.frexp(x)
     return math.ldexp(1.0, exponent - 1 if mantissa == 0.5 else exponent)
-
-
-def _noise(model: Model, scores: Sequence[float]) -> float:
-    """The noise scale of gains: the mean weight, for squared error times the residual variance."""
-    loss = model.settings.loss
-    noise = float(sum(r.weight for r in model.rows.values())) * loss.weight_unit / len(model.rows)
-    if loss.kind != "squared":
-        return noise
-    residuals = [
-        loss.gradients(row.target, [score])[0]
-        for row, score in zip(model.rows.values(), scores, strict=True)
-    ]
-    return noise * (max(float(sum(r * r for r in residuals)) / len(residuals), 1.0) * 2.0**-48)

@@ -53,7 +53,7 @@ def _keeps_order(update: TreeUpdate, key: list[float], leaf: int, current: float
     """Whether the rule accepts the growth order although this leaf precedes the last split."""
     if update.rule.keeps_structure:
         return True
-    if update.rule.kind == "regret":
+    if update.rule.kind != "rank":
         return update.tolerates(key[leaf], current, n)
     n_better = sum(node.left < 0 and key[i] > current for i, node in enumerate(update.tree.nodes))
     return n_better <= math.ceil(update.rule.tolerance * update.settings.max_leaf_nodes)

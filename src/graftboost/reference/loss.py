@@ -27,6 +27,9 @@ class Sums(NamedTuple):
         return Sums(self.g - other.g, self.h - other.h, self.n - other.n)
 
 
+NO_SUMS = Sums()
+
+
 @dataclass(frozen=True)
 class Loss:
     """Logistic, softmax or squared error, on fixed grids."""
@@ -55,6 +58,27 @@ class Loss:
     def hessian_unit(self) -> float:
         """The value of one unit of h."""
         return self.weight_unit * (2.0**-18 if self.kind == "squared" else 2.0**-20)
+
+    @property
+    def square_unit(self) -> float:
+        """The value of one unit of a sum of squared gradients."""
+        return self.weight_unit * (2.0**-48 if self.kind == "squared" else 2.0**-40)
+
+    def of_row(self, target: int, scores: Sequence[float]) -> float:
+        """The loss of a row."""
+        if self.kind == "squared":
+            residual = scores[0] - target * 2.0**-24
+            return residual * residual / 2
+        if self.kind == "logistic":
+            margin = scores[0] if target == 1 else -scores[0]
+            if margin > 0:
+                return math.log1p(math.exp(-margin))
+            return math.log1p(math.exp(margin)) - margin
+        top = max(scores)
+        total = 0.0
+        for score in scores:
+            total += math.exp(score - top)
+        return math.log(total) + top - scores[target]
 
     def gradients(self, target: int, scores: Sequence[float]) -> list[int]:
         """The gradients that a row records, one for each tree of an iteration."""

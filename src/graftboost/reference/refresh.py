@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graftboost.reference.boosting import Model
 from graftboost.reference.split_evaluation import best_split
-from graftboost.reference.tree_update import ToleranceRule, TreeUpdate
+from graftboost.reference.tree_update import TreeUpdate, UpdateRule
 
 
 def refresh(model: Model) -> None:
@@ -12,7 +12,7 @@ def refresh(model: Model) -> None:
     for t, tree in enumerate(model.trees):
         for row_id in model.gradients[t]:
             model.gradients[t][row_id] = model.fresh_gradient(t, row_id)
-        update = TreeUpdate(model, t, ToleranceRule())
+        update = TreeUpdate(model, t, UpdateRule())
         update.recompute_sums()
         for node in tree.nodes:
             node.value = model.settings.leaf_value(node.sums)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from graftboost.reference.split_evaluation import best_split, candidates, sums_over
-from graftboost.reference.tree import NEVER
-from graftboost.reference.tree_update import TreeUpdate
+from collections.abc import Mapping
 
-ROWS_PER_MOVE = 5  # moving a row costs as much as regrowing this many
-LARGEST_SHIFT = 4  # regrowing is cheaper than moving more than one row in this many
+from graftboost.reference.flips import Flip
+from graftboost.reference.split_evaluation import best_split, candidates, sums_over
+from graftboost.reference.tree import NEVER, Split
+from graftboost.reference.tree_update import LARGEST_SHIFT, ROWS_PER_MOVE, TreeUpdate
 
 
 def check(update: TreeUpdate, index: int, touched: set[int]) -> list[int]:
@@ -28,6 +28,38 @@ def check(update: TreeUpdate, index: int, touched: set[int]) -> list[int]:
     return to_regrow
 
 
+def apply(
+    update: TreeUpdate, index: int, touched: set[int], flips: Mapping[int, Flip]
+) -> list[int]:
+    """Apply the actions that were selected for flips; return the topmost nodes to regrow."""
+    node = update.tree.nodes[index]
+    if node.left < 0:
+        node.gain, node.split = best_split(
+            update.settings, node.rows, update.codes, update.recorded
+        )
+        return []
+    action = flips[index].action if index in flips else ""
+    if action == "regrow":
+        return [index]
+    if action == "shift":
+        _shift(update, index, flips[index].shifted, touched)
+    node.gain = update.current_gain(node)
+    if node.gain == NEVER:  # a shift, here or above, has left a child too little
+        return [index]
+    to_regrow = []
+    for child in (node.left, node.right):
+        if child in touched:
+            to_regrow += apply(update, child, touched, flips)
+    return to_regrow
+
+
+def _shift(update: TreeUpdate, index: int, split: Split, touched: set[int]) -> None:
+    """Replace a node's split by another one of the same feature, and move rows."""
+    update.tree.nodes[index].split = split
+    _route_rows(update, index, touched)
+    update.recompute_sums()
+
+
 def _rank_keeps(update: TreeUpdate, index: int, best: float, touched: set[int]) -> bool:
     """Whether a node's split is among its top candidates."""
     node = update.tree.nodes[index]
@@ -42,7 +74,7 @@ def _regret_keeps(update: TreeUpdate, index: int, best: float, touched: set[int]
     node, settings = update.tree.nodes[index], update.settings
     current = update.current_gain(node)
     is_void = current == NEVER
-    if is_void and (update.rule.tolerance == 0 or best == NEVER):
+    if is_void and (update.tolerance == 0 or best == NEVER):
         return False
     scores = candidates(settings, node.rows, update.codes, update.recorded)
     score, split = max(
@@ -62,9 +94,7 @@ def _regret_keeps(update: TreeUpdate, index: int, best: float, touched: set[int]
         return False
     cost = min(node.sums.n, ROWS_PER_MOVE * n_moving)
     if is_void or not update.tolerates(best_own, current, cost):
-        node.split = split
-        _route_rows(update, index, touched)
-        update.recompute_sums()
+        _shift(update, index, split, touched)
     return True
 
 

@@ -1,4 +1,4 @@
-"""The state that the stages of an update share, and the rule that decides which splits are kept."""
+"""The state that the stages of an update share, and the rule that selects what is regrown."""
 
 from __future__ import annotations
 
@@ -9,32 +9,41 @@ from graftboost.reference.boosting import Model
 from graftboost.reference.split_evaluation import Recorded, sums_over
 from graftboost.reference.tree import Node
 
+ROWS_PER_MOVE = 5  # moving a row costs as much as regrowing this many
+LARGEST_SHIFT = 4  # regrowing is cheaper than moving more than one row in this many
+
 
 @dataclass(frozen=True)
-class ToleranceRule:
-    """Whether a split is kept, by its regret or by its rank among the candidates.
+class UpdateRule:
+    """Which nodes an update regrows.
 
-    With an infinite tolerance every split is kept, so the trees keep their structure.
+    "fidelity" regrows as much as a target fidelity needs, for rows of which at least `memory_floor`
+    is remembered. "regret" and "rank" keep a split by its regret or by its rank among the
+    candidates. With a fidelity of 0 or an infinite tolerance the trees keep their structure.
     """
 
-    kind: str = "regret"
-    tolerance: float = 1.2
+    kind: str = "fidelity"
+    tolerance: float = 0.0
     top_candidates: int = 1
+    fidelity: float = 0.75
+    memory_floor: float = 0.02
 
     @property
     def keeps_structure(self) -> bool:
         """Whether no node is ever regrown."""
-        return math.isinf(self.tolerance)
+        return self.fidelity == 0 if self.kind == "fidelity" else math.isinf(self.tolerance)
 
 
 class TreeUpdate:
     """One tree during an update. Its rows are already those that it has after the update."""
 
-    def __init__(self, model: Model, t: int, rule: ToleranceRule) -> None:
+    def __init__(self, model: Model, t: int, rule: UpdateRule) -> None:
         self.model, self.t, self.rule = model, t, rule
         self.settings = model.settings
         self.tree = model.trees[t]
         self.codes = {row_id: row.codes for row_id, row in model.rows.items()}
+        self.noise = model.variance(t) * model.mean_weight()  # the scale of gains
+        self.tolerance = math.inf if rule.kind == "fidelity" else rule.tolerance
         self.n_regrown = 0
 
     @property
@@ -53,7 +62,10 @@ class TreeUpdate:
         left = self.tree.nodes[node.left].sums
         return self.settings.gain(node.sums, self.settings.score(node.sums, left))
 
+    def relative_regret(self, best: float, current: float, n: int) -> float:
+        """The regret, on a scale that is the same for all trees, relative to work on n rows."""
+        return (best - current) / self.noise * (len(self.model.rows) / n)
+
     def tolerates(self, best: float, current: float, n: int) -> bool:
         """Whether the regret is small enough to avoid work on n rows."""
-        regret = (best - current) / self.model.noise * (len(self.model.rows) / n)
-        return regret <= self.rule.tolerance
+        return self.relative_regret(best, current, n) <= self.tolerance

@@ -6,13 +6,18 @@ import contextlib
 import time
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
 from graftboost.estimators.report import UpdateReport
-from graftboost.estimators.update_request import UPDATE_PARAMETERS, UpdateRequest
+from graftboost.estimators.update_request import (
+    UPDATE_PARAMETERS,
+    Rule,
+    UpdateRequest,
+    check_fidelity,
+)
 from graftboost.input.row_ids import ids_to_remove
 from graftboost.input.wiping import Copies
 from graftboost.store.digest import digest
@@ -47,6 +52,7 @@ class StoreChanges(StoreReading):
         row_ids: ArrayLike | None = None,
         attributes: Mapping[str, Any] | None = None,
         request: str | None = None,
+        fidelity: float | None = None,
     ) -> UpdateReport:
         """Add rows, as the estimator's `add` does.
 
@@ -58,6 +64,8 @@ class StoreChanges(StoreReading):
             One value per row for each column that is kept beside the rows.
         request : str, default=None
             The id of this request in the receipt. Default: a new id.
+        fidelity : float, default=None
+            The target of this update. Default: the parameter of the model.
 
         Returns
         -------
@@ -67,11 +75,17 @@ class StoreChanges(StoreReading):
         if X is None:
             raise ValueError("X is None. Pass the features of the rows to add.")
         with self._thread_lock:
-            report = self._update(X, y, sample_weight, row_ids, None, attributes, request)
+            report = self._update(X, y, sample_weight, row_ids, None, attributes, request, fidelity)
             self._compact_if_due()
         return report
 
-    def remove(self, row_ids: ArrayLike | slice, *, request: str | None = None) -> UpdateReport:
+    def remove(
+        self,
+        row_ids: ArrayLike | slice,
+        *,
+        request: str | None = None,
+        fidelity: float | None = None,
+    ) -> UpdateReport:
         """Remove rows, as the estimator's `remove` does.
 
         Parameters
@@ -80,6 +94,8 @@ class StoreChanges(StoreReading):
             The rows; `find` returns the ids of rows with given attributes.
         request : str, default=None
             The id of this request in the receipt. Default: a new id.
+        fidelity : float, default=None
+            The target of this update. Default: the parameter of the model.
 
         Returns
         -------
@@ -88,13 +104,16 @@ class StoreChanges(StoreReading):
         """
         if row_ids is None:
             raise ValueError("row_ids is None. Pass ids, a mask over row_ids, or a slice of ids.")
+        check_fidelity(fidelity)
         with self._thread_lock:
             state, _ = self._writable()
             if self._model is None:  # then scikit-learn need not be imported
                 change = state.removal(ids_to_remove(state.saved.engine_model, row_ids, "row_ids"))
             else:
-                change = self._model._read_change(None, None, None, None, row_ids, "row_ids")
-            report = self._commit_update(change, {}, "row_ids", request)
+                change = self._model._read_change(
+                    None, None, None, None, row_ids, "row_ids", fidelity
+                )
+            report = self._commit_update(change, {}, "row_ids", request, fidelity)
             self._compact_if_due()
         return report
 
@@ -108,6 +127,7 @@ class StoreChanges(StoreReading):
         remove: ArrayLike | slice | None = None,
         attributes: Mapping[str, Any] | None = None,
         request: str | None = None,
+        fidelity: float | None = None,
     ) -> UpdateReport:
         """Add and remove rows in one pass, as the estimator's `update` does.
 
@@ -119,6 +139,8 @@ class StoreChanges(StoreReading):
             One value per row for each column that is kept beside the rows.
         request : str, default=None
             The id of this request in the receipt. Default: a new id.
+        fidelity : float, default=None
+            The target of this update. Default: the parameter of the model.
 
         Returns
         -------
@@ -126,7 +148,9 @@ class StoreChanges(StoreReading):
             What the update did.
         """
         with self._thread_lock:
-            report = self._update(X, y, sample_weight, row_ids, remove, attributes, request)
+            report = self._update(
+                X, y, sample_weight, row_ids, remove, attributes, request, fidelity
+            )
             self._compact_if_due()
         return report
 
@@ -163,17 +187,20 @@ class StoreChanges(StoreReading):
         remove: ArrayLike | slice | None,
         attributes: Mapping[str, Any] | None,
         request: str | None,
+        fidelity: float | None,
     ) -> UpdateReport:
         state, _ = self._writable()
         start = time.perf_counter()
         with Copies() as copies:
-            change = self.model._read_change(X, y, sample_weight, row_ids, remove, "remove", copies)
+            change = self.model._read_change(
+                X, y, sample_weight, row_ids, remove, "remove", fidelity, copies
+            )
             kept: dict[str, NDArray[Any]] = {}
             if change.added is not None:
                 kept = state.attributes.check(attributes, len(change.added.ids))
             elif attributes is not None:
                 raise ValueError("attributes is given without X. Pass both, or neither.")
-            return self._commit_update(change, kept, "remove", request, start)
+            return self._commit_update(change, kept, "remove", request, fidelity, start)
 
     def _commit_update(
         self,
@@ -181,6 +208,7 @@ class StoreChanges(StoreReading):
         attributes: Mapping[str, NDArray[Any]],
         argument: str,
         request: str | None,
+        fidelity: float | None,
         start: float | None = None,
     ) -> UpdateReport:
         state, lock = self._writable()
@@ -188,7 +216,7 @@ class StoreChanges(StoreReading):
             return change.apply(state.saved.engine_model, 1, argument=argument, start=start)
         request = request_id(request)
         parameters = self._update_parameters(state)
-        change = replace(change, rule=state.rule)
+        change = replace(change, rule=Rule.of(state.saved.parameters, fidelity))
         edges = state.edges(change.removed)
         with self._durably():
             report = state.apply(change, argument=argument, start=start)
@@ -203,6 +231,7 @@ class StoreChanges(StoreReading):
                 strategy=report.strategy,
                 nodes_regrown=report.nodes_regrown,
                 rows_regrown=report.rows_regrown,
+                forgetting=None if report.forgetting is None else asdict(report.forgetting),
                 edges=edges,
             )
             seconds = report.seconds["total"]
@@ -240,6 +269,7 @@ class StoreChanges(StoreReading):
         added: list[list[int]] | None = None,
         nodes_regrown: int = 0,
         rows_regrown: int = 0,
+        forgetting: dict[str, float] | None = None,
         edges: str = "",
     ) -> Receipt:
         """Return the receipt of a change that was made to the model but is not yet written."""
@@ -256,6 +286,7 @@ class StoreChanges(StoreReading):
             strategy,
             nodes_regrown,
             rows_regrown,
+            forgetting,
             edges,
             state.last_hash,
         ).sealed()

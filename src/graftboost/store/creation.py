@@ -44,6 +44,7 @@ def first_state(
     request: str | None,
 ) -> tuple[State, Receipt]:
     """Return the state and the first receipt of a store for a model; nothing is written yet."""
+    model._read_update_parameters()  # invalid ones could not be read again
     saved = model._saved()
     ids = saved.engine_model.row_ids
     kept = Attributes([] if attributes is None else [str(name) for name in attributes])
@@ -61,6 +62,7 @@ def first_state(
         strategy="refit",
         nodes_regrown=0,
         rows_regrown=0,
+        forgetting=None,
         edges="",
         previous=FIRST,
     ).sealed()

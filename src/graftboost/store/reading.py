@@ -43,7 +43,7 @@ class StoreReading(ABC):
         """The estimator of the store.
 
         Read-only: changes made through it are not persisted. The parameters that updates read, such
-        as `tolerance`, can be set on it; see `Store`.
+        as `fidelity`, can be set on it; see `Store`.
         """
         model = self._model
         if model is not None:  # without the lock, so that predictions do not wait for changes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import math
 import re
 import uuid
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graftboost.estimators.forgetting import Forgetting
 from graftboost.persistence.json_values import read_json
 from graftboost.store.printable import printable
 
@@ -58,6 +60,8 @@ class Receipt:
         Whether only the affected nodes were regrown, or all trees were refitted.
     nodes_regrown, rows_regrown : int
         The number of nodes regrown, and the sum of their row counts.
+    forgetting : dict or None
+        The attributes of `UpdateReport.forgetting`: what was achieved and what is left, estimated.
     edges : {"supplied", "computed before", "computed with", ""}
         Whether the bin edges were supplied, computed before the removed rows were added, or
         computed with at least one of them. Empty if no row was removed.
@@ -78,6 +82,7 @@ class Receipt:
     strategy: str
     nodes_regrown: int
     rows_regrown: int
+    forgetting: dict[str, float] | None
     edges: str
     previous: str
     hash: str = ""
@@ -129,6 +134,9 @@ class Receipt:
         facts["model after"] = self.after
         if self.action == "update":
             facts["done"] = f"{self.strategy}, {self.nodes_regrown:,} nodes regrown"
+            if self.forgetting is not None:
+                forgetting = Forgetting(**self.forgetting)  # type: ignore[arg-type]
+                facts["forgetting"] = forgetting.in_words(self.n_removed, self.n_added)
         if self.removed:
             if refitted_since is not None:
                 facts["refitted since"] = REFITTED[refitted_since]
@@ -174,6 +182,18 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
+def _is_forgetting(value: Any) -> bool:
+    if value is None:
+        return True
+    if not isinstance(value, dict) or set(value) != {field.name for field in fields(Forgetting)}:
+        return False
+    counts = ("rows_remembered", "rows_still_remembered")
+    return all(
+        _is_count(number) if name in counts else type(number) is float and math.isfinite(number)
+        for name, number in value.items()
+    )
+
+
 def _is_hash(value: Any) -> bool:
     return isinstance(value, str) and HASH.fullmatch(value) is not None
 
@@ -213,6 +233,7 @@ _CHECKS = {
     "strategy": lambda value: value in STRATEGIES,
     "nodes_regrown": _is_count,
     "rows_regrown": _is_count,
+    "forgetting": _is_forgetting,
     "edges": lambda value: value == "" or (isinstance(value, str) and value in EDGES),
     "previous": _is_hash,
     "hash": _is_hash,

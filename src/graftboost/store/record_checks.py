@@ -6,7 +6,9 @@ class codes as indices and relies on lengths, so every record is checked before 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftboost.estimators.update_request import (
-    MOST_CANDIDATES,
     RULES,
     UPDATE_PARAMETERS,
     AddedRows,
@@ -48,7 +49,7 @@ def check_update_parameters(parameters: Mapping[str, Any]) -> None:
     """Raise ValueError if a parameter that updates read is missing or invalid."""
     if any(name not in parameters for name in UPDATE_PARAMETERS):
         raise ValueError("a parameter that updates read is missing")
-    _check_rule(parameters["tolerance_rule"], parameters["tolerance"])
+    _check_rule(parameters)
     memory, n_jobs = parameters["stats_memory"], parameters["n_jobs"]
     if memory is not None and not (_is_number(memory) and memory >= 0):
         raise ValueError("stats_memory is not valid")
@@ -56,11 +57,19 @@ def check_update_parameters(parameters: Mapping[str, Any]) -> None:
         raise ValueError("n_jobs is not valid")
 
 
-def _check_rule(name: Any, tolerance: Any) -> None:
+def _check_rule(parameters: Mapping[str, Any]) -> None:
+    name, tolerance = parameters["update_rule"], parameters["tolerance"]
     if not isinstance(name, str) or name not in RULES:
-        raise ValueError("tolerance_rule is unknown")
-    if not _is_number(tolerance) or not tolerance >= 0:
+        raise ValueError("update_rule is unknown")
+    if tolerance is not None and not (_is_number(tolerance) and tolerance >= 0):
         raise ValueError("tolerance is not zero or positive")
+    if tolerance is not None and name == "fidelity":
+        raise ValueError("tolerance does not apply to update_rule")
+    if not _is_number(parameters["fidelity"]) or not 0 <= parameters["fidelity"] <= 1:
+        raise ValueError("fidelity is not between 0 and 1")
+    floor = parameters["memory_floor"]
+    if not _is_number(floor) or not 0 <= floor < math.inf:
+        raise ValueError("memory_floor is not zero or positive")
 
 
 def _is_number(value: Any) -> bool:
@@ -87,7 +96,7 @@ def check_record(record: Record, saved: Saved, attributes: Attributes) -> None:
         if record.receipt.action not in ("refit", "refresh"):
             raise ValueError(f"a journal cannot contain the action {record.receipt.action!r}")
         return
-    _check_change_rule(change.rule, record.parameters)
+    _check_change_rule(change.rule, {**saved.parameters, **record.parameters})
     if change.is_empty:
         raise ValueError("it neither adds nor removes rows")
     _check_distinct(change.removed, "removed")
@@ -105,10 +114,14 @@ def check_record(record: Record, saved: Saved, attributes: Attributes) -> None:
 
 
 def _check_change_rule(rule: Rule, parameters: Mapping[str, Any]) -> None:
-    _check_rule(rule.name, rule.tolerance)
-    if (rule.name, rule.tolerance) != (parameters["tolerance_rule"], parameters["tolerance"]):
+    """Raise unless the rule follows from the parameters; one update may have another target."""
+    if not _is_number(rule.fidelity) or not 0 <= rule.fidelity <= 1:
+        raise ValueError("fidelity of its rule is not between 0 and 1")
+    if rule != replace(Rule.of(parameters), fidelity=rule.fidelity):
         raise ValueError("its rule does not match its parameters")
-    if type(rule.top_candidates) is not int or not 1 <= rule.top_candidates <= MOST_CANDIDATES:
+    if rule.name != "fidelity" and rule.fidelity != 0:
+        raise ValueError("fidelity of its rule does not apply")
+    if type(rule.top_candidates) is not int:
         raise ValueError("top_candidates of its rule is not valid")
 
 

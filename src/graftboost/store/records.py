@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -152,7 +152,7 @@ class FormError(ValueError):
 
 
 def _rule(content: Any) -> Rule:
-    if not isinstance(content, dict) or set(content) != {"name", "tolerance", "top_candidates"}:
+    if not isinstance(content, dict) or set(content) != {field.name for field in fields(Rule)}:
         raise FormError("its rule is not valid")
     return Rule(**content)
 

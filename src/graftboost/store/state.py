@@ -320,9 +320,8 @@ class State:
 
     @property
     def rule(self) -> Rule:
-        """The rule by which updates decide whether to keep a split."""
-        p = self.saved.parameters
-        return Rule.of(p["tolerance_rule"], p["tolerance"], p["split_sample"], p["max_bins"])
+        """The rule by which updates select the nodes to regrow."""
+        return Rule.of(self.saved.parameters)
 
     def removal(self, removed: NDArray[np.int64]) -> UpdateRequest:
         """Return the request to remove these rows."""

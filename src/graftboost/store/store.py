@@ -49,11 +49,11 @@ class Store(StoreChanges):
     A store belongs to the process that opened it. A forked child may read the state at the time of
     the fork. To change the store, the child must open it itself.
 
-    The parameters that updates read (`tolerance_rule`, `tolerance`, `stats_memory`, `n_jobs`) are
-    those of the estimator `Store.model` and can be set there with ``set_params``. `add`, `remove`,
-    `update`, `refit` and `refresh` use their current values and record them with the change, so
-    they are kept when the store is compacted or opened again. A value that was set after the last
-    change is lost when the store is closed.
+    The parameters that updates read (`fidelity`, `memory_floor`, `update_rule`, `tolerance`,
+    `stats_memory`, `n_jobs`) are those of the estimator `Store.model` and can be set there with
+    ``set_params``. `add`, `remove`, `update`, `refit` and `refresh` use their current values and
+    record them with the change, so they are kept when the store is compacted or opened again. A
+    value that was set after the last change is lost when the store is closed.
 
     Examples
     --------

@@ -1,0 +1,359 @@
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "tests/check.hpp"
+#include "tests/models.hpp"
+#include "tests/update/started_update.hpp"
+#include "tests/update/surveys.hpp"
+#include "update/selection.hpp"
+
+namespace graftboost {
+namespace {
+
+using testing::fidelity_rule;
+using testing::ModelOptions;
+using testing::Random;
+using testing::StartedUpdate;
+using testing::various_models;
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
+struct Selected {
+  double tolerance = 0;
+  MemoryWhenBooked booked;
+  std::vector<TreeFlips> flips;
+};
+
+// A flip by tree and number.
+using Key = std::pair<std::size_t, std::size_t>;
+
+// Selects what is done about the flips of an update whose rows are booked. `before` are the scores
+// before that.
+Selected select(StartedUpdate& update, const UpdateRule& rule, const ChangedScores& before,
+                std::vector<TreeFlips> flips) {
+  UpdateContext context(update.model, rule, *update.undo, 1);
+  context.variance = update.context->variance;
+  const ChangedRows& changed = *update.changed;
+  const FlipShifts shifts(context, changed, flips, 1);
+  Selected selected;
+  MemoryWhenBooked& booked = selected.booked;
+  booked.scores = scores_when_booked(context, changed);
+  booked.achieved = achieved(context, changed, before, booked.scores);
+  booked.memory = memory_of(context, changed, booked.scores, shifts.of_rows());
+  selected.flips = flips;
+  selected.tolerance = select_actions(context, changed, shifts, booked, selected.flips);
+  return selected;
+}
+
+double sum_of(const ChangedLosses& losses) {
+  return static_cast<double>(std::accumulate(losses.begin(), losses.end(), std::int64_t{0}));
+}
+
+// --- flips made by hand --------------------------------------------------------------------------
+
+// One row is added. In each tree where it lies deep enough, there is a flip just above its leaf, by
+// which a retrain would learn it better.
+class OneRow {
+ public:
+  explicit OneRow(std::uint64_t seed, bool with_shifts)
+      : update(options(), 150, 1, 0, seed, false, fidelity_rule(1)),
+        before(scores_before(*update.context, *update.changed)),
+        flips(update.model.nodes.size()) {
+    Random random(seed);
+    ModelState& model = update.model;
+    UpdateCounts counts;
+    for (std::size_t t = 0; t < flips.size(); ++t) update.book_sums(t, random, counts);
+    const bool is_one = update.changed->rows().target[0] == 1;
+    for (std::size_t t = 0; t < flips.size(); ++t) {
+      const Tree& tree = model.nodes.tree(t);
+      const NodeIndex leaf = tree.leaves[update.changed->leaf(t, 0)], above = tree[leaf].parent;
+      if (above == no_node || above == 0) continue;
+      const Node& node = tree[above];
+      // The same rows go left, but more of them have the target of the row.
+      Flip flip;
+      flip.node = above;
+      flip.best = node.split;
+      flip.left = tree[node.left].sums;
+      const std::int64_t more = tree[leaf].sums.h / 5 * (is_one ? -1 : 1);
+      flip.left.g += node.left == leaf ? more : -more;
+      const Totals of_leaf = node.left == leaf ? flip.left : node.sums - flip.left;
+      if (model.leaf_value(of_leaf) == tree[leaf].value) continue;  // the longest step already
+      flip.weight = 1;
+      flip.regrown_below = flip.shifted_below = 1 + random.fraction();
+      if (with_shifts && t % 2 == 0) {
+        flip.n_moving = 2;
+        flip.shifted = node.split;
+        flip.shifted_below = 1.5 * flip.regrown_below;
+      }
+      flips[t].flips.push_back(flip);
+      keys.push_back({t, 0});
+    }
+    std::ranges::sort(keys, std::greater{}, [&](const Key& key) { return at(key).shifted_below; });
+  }
+
+  const Flip& at(const Key& key) const { return flips[key.first].flips[key.second]; }
+
+  // What is recovered by settling the first n flips.
+  std::int64_t recovered(std::size_t n, const ChangedScores& scores) const {
+    std::vector<TreeFlips> some(flips.size());
+    for (std::size_t i = 0; i < n; ++i) some[keys[i].first] = flips[keys[i].first];
+    const FlipShifts shifts(*update.context, *update.changed, some, 1);
+    return memory_of(*update.context, *update.changed, scores, shifts.of_rows())[0];
+  }
+
+  static ModelOptions options() {
+    ModelOptions options;
+    options.training.n_estimators = 14;
+    return options;
+  }
+
+  StartedUpdate update;
+  ChangedScores before;
+  std::vector<TreeFlips> flips;
+  std::vector<Key> keys;  // those settled first come first
+};
+
+void check_one_row(std::uint64_t seed, bool with_shifts, int& n_partial) {
+  OneRow one(seed, with_shifts);
+  const std::size_t n = one.keys.size();
+  for (const double fidelity : {0.05, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0}) {
+    const Selected selected = select(one.update, fidelity_rule(fidelity), one.before, one.flips);
+    const double memory = sum_of(selected.booked.memory);
+    REQUIRE(n > 0 && memory > 0);
+    const double done = std::max(sum_of(selected.booked.achieved), 0.0);
+    const double wanted = fidelity * (done + memory) - done;
+    std::size_t n_settled = 0;
+    while (wanted > 0 && n_settled < n &&
+           static_cast<double>(one.recovered(n_settled, selected.booked.scores)) < wanted)
+      ++n_settled;
+    n_partial += n_settled > 0 && n_settled < n;
+    // The tolerance is that of the first flip that stays.
+    double expected = n_settled == n ? 0 : one.at(one.keys[n_settled]).shifted_below;
+    if (!(wanted > 0)) expected = infinite;
+    CHECK_EQ(selected.tolerance, expected);
+    for (std::size_t i = 0; i < n; ++i) {
+      const Flip& flip = one.at(one.keys[i]);
+      const FlipAction action = selected.flips[one.keys[i].first].actions[0];
+      CHECK_EQ(action != FlipAction::none, i < n_settled);
+      if (i < n_settled)
+        CHECK(action == (flip.regrown_below > expected ? FlipAction::regrow : FlipAction::shift));
+    }
+    // All of it is only achieved by settling all.
+    if (fidelity == 1) CHECK_EQ(n_settled, n);
+  }
+}
+
+TEST_CASE("flips are settled in the order of their regret until the target is reached") {
+  int n_partial = 0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) check_one_row(seed, false, n_partial);
+  CHECK(n_partial > 10);
+}
+
+TEST_CASE("a threshold is shifted where regrowing is not worth its work") {
+  int n_partial = 0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) check_one_row(seed, true, n_partial);
+  CHECK(n_partial > 10);
+}
+
+TEST_CASE("a row below the floor is left alone") {
+  OneRow one(1, false);
+  const Selected all = select(one.update, fidelity_rule(1), one.before, one.flips);
+  const double memory = sum_of(all.booked.memory) * memory_unit;
+  const auto n_settled = [&](double floor) {
+    const Selected selected = select(one.update, fidelity_rule(1, floor), one.before, one.flips);
+    std::size_t n = 0;
+    for (const TreeFlips& of_tree : selected.flips)
+      n += of_tree.actions.size() -
+           static_cast<std::size_t>(std::ranges::count(of_tree.actions, FlipAction::none));
+    CHECK_EQ(selected.tolerance, n == 0 ? infinite : 0);
+    return n;
+  };
+  CHECK_EQ(n_settled(memory), one.keys.size());
+  CHECK_EQ(n_settled(memory * 1.0001), 0);
+}
+
+// --- flips of surveys ----------------------------------------------------------------------------
+
+// An update whose trees are surveyed.
+class Surveyed {
+ public:
+  Surveyed(const ModelOptions& options, double share_removed, std::uint64_t seed)
+      : update(options, 200, 5, share_removed, seed, false, fidelity_rule(1)),
+        before(scores_before(*update.context, *update.changed)) {
+    Random random(seed);
+    flips = testing::survey_all(update, random);
+  }
+
+  // The flips on the paths of rows that are remembered.
+  std::set<Key> eligible(const MemoryWhenBooked& booked, double floor) const {
+    std::set<Key> found;
+    for (std::size_t row = 0; row < update.changed->size(); ++row) {
+      if (!(booked.memory[row] > 0) ||
+          static_cast<double>(booked.memory[row]) * memory_unit < floor)
+        continue;
+      for (std::size_t t = 0; t < flips.size(); ++t) {
+        const Tree& tree = update.model.nodes.tree(t);
+        NodeIndex i = tree.leaves[update.changed->leaf(t, row)];
+        for (; i != no_node; i = tree[i].parent) {
+          for (std::size_t f = 0; f < flips[t].flips.size(); ++f)
+            if (flips[t].flips[f].node == i) found.insert({t, f});
+        }
+      }
+    }
+    return found;
+  }
+
+  StartedUpdate update;
+  ChangedScores before;
+  std::vector<TreeFlips> flips;
+};
+
+struct Found {
+  int settled = 0, kept = 0, shifted = 0, voids = 0, more = 0;
+};
+
+void check_selection(const ModelOptions& options, double share_removed, double floor,
+                     std::uint64_t seed, Found& found) {
+  Surveyed surveyed(options, share_removed, seed);
+  std::vector<TreeFlips> last;
+  double last_tolerance = infinite;
+  for (const double fidelity : {0.01, 0.3, 0.6, 0.8, 0.9, 0.95, 1.0}) {
+    const Selected selected =
+        select(surveyed.update, fidelity_rule(fidelity, floor), surveyed.before, surveyed.flips);
+    const std::set<Key> eligible = surveyed.eligible(selected.booked, floor);
+    CHECK(selected.tolerance >= 0);
+    CHECK(selected.tolerance <= last_tolerance);
+    double least_regrown = infinite, most_kept = 0;
+    for (std::size_t t = 0; t < selected.flips.size(); ++t) {
+      const TreeFlips& of_tree = selected.flips[t];
+      REQUIRE(of_tree.actions.size() == of_tree.flips.size());
+      for (std::size_t f = 0; f < of_tree.flips.size(); ++f) {
+        const Flip& flip = of_tree.flips[f];
+        const FlipAction action = of_tree.actions[f];
+        const bool can_shift = flip.n_moving > 0;
+        found.voids += flip.is_void;
+        found.settled += action != FlipAction::none;
+        found.kept += action == FlipAction::none;
+        found.shifted += action == FlipAction::shift;
+        // What is settled for a target is settled for a higher one, too.
+        if (!last.empty()) {
+          CHECK(action >= last[t].actions[f]);
+          found.more += action > last[t].actions[f];
+        }
+        if (flip.is_void) {
+          CHECK(action == (can_shift ? FlipAction::shift : FlipAction::regrow));
+          continue;
+        }
+        if (!eligible.contains({t, f})) {
+          CHECK(action == FlipAction::none);
+          continue;
+        }
+        if (action == FlipAction::regrow) {
+          least_regrown = std::min(least_regrown, flip.regrown_below);
+        } else {
+          most_kept = std::max(most_kept, flip.regrown_below);
+          CHECK_EQ(action == FlipAction::shift,
+                   can_shift && flip.shifted_below > selected.tolerance);
+        }
+      }
+    }
+    CHECK(most_kept <= selected.tolerance);
+    CHECK(selected.tolerance < least_regrown || least_regrown == infinite);
+    last = selected.flips;
+    last_tolerance = selected.tolerance;
+  }
+}
+
+TEST_CASE("a higher target settles a superset, in the order of regret") {
+  Found found;
+  std::uint64_t seed = 1;
+  for (const ModelOptions& options : various_models()) {
+    for (const double share_removed : {0.01, 0.1}) {
+      check_selection(options, share_removed, 0, seed, found);
+      check_selection(options, share_removed, 0.02, seed++, found);
+    }
+  }
+  CHECK(found.settled > 100);
+  CHECK(found.kept > 100);
+  CHECK(found.shifted > 0);
+  CHECK(found.more > 20);
+}
+
+TEST_CASE("splits that are void never stay, and with a huge floor nothing else is settled") {
+  Found found;
+  std::uint64_t seed = 30;
+  for (ModelOptions options : various_models()) {
+    options.training.min_samples_leaf = 12;
+    check_selection(options, 0.3, 0, seed, found);
+    Surveyed surveyed(options, 0.3, seed++);
+    for (const double fidelity : {0.5, 1.0}) {
+      const Selected selected =
+          select(surveyed.update, fidelity_rule(fidelity, 1e9), surveyed.before, surveyed.flips);
+      CHECK_EQ(selected.tolerance, infinite);
+      for (const TreeFlips& of_tree : selected.flips) {
+        for (std::size_t f = 0; f < of_tree.flips.size(); ++f)
+          CHECK_EQ(of_tree.actions[f] != FlipAction::none, of_tree.flips[f].is_void);
+      }
+    }
+  }
+  CHECK(found.voids > 50);
+}
+
+TEST_CASE("enough is recovered if all flips can recover it") {
+  int n_enough = 0;
+  std::uint64_t seed = 60;
+  for (const ModelOptions& options : various_models()) {
+    for (const double fidelity : {0.5, 0.8, 0.95}) {
+      Surveyed surveyed(options, 0.03, seed++);
+      const Selected selected =
+          select(surveyed.update, fidelity_rule(fidelity), surveyed.before, surveyed.flips);
+      double memory = 0, recovered = 0;
+      std::vector<TreeFlips> settled(selected.flips.size());
+      for (std::size_t t = 0; t < settled.size(); ++t) {
+        const Tree& tree = surveyed.update.model.nodes.tree(t);
+        const TreeFlips& of_tree = selected.flips[t];
+        for (std::size_t f = 0; f < of_tree.flips.size(); ++f) {
+          // Regrowing a node settles all flips below.
+          bool is_settled = of_tree.actions[f] != FlipAction::none;
+          NodeIndex i = tree[of_tree.flips[f].node].parent;
+          for (; i != no_node; i = tree[i].parent) {
+            for (std::size_t g = 0; g < of_tree.flips.size(); ++g)
+              is_settled |= of_tree.flips[g].node == i && of_tree.actions[g] == FlipAction::regrow;
+          }
+          if (is_settled) settled[t].flips.push_back(of_tree.flips[f]);
+        }
+      }
+      // The shifts of single flips depend on which is topmost: those of all flips are looked at.
+      const FlipShifts shifts(*surveyed.update.context, *surveyed.update.changed, surveyed.flips,
+                              1);
+      RowLoss loss(*surveyed.update.context, *surveyed.update.changed);
+      const std::size_t k = surveyed.update.model.base_scores.size();
+      for (std::size_t row = 0; row < surveyed.update.changed->size(); ++row) {
+        if (selected.booked.memory[row] <= 0) continue;
+        memory += static_cast<double>(selected.booked.memory[row]);
+        std::vector<double> of_row(k);
+        shifts.for_each(row, [&](std::size_t t, std::uint32_t f, double shift) {
+          const NodeIndex node = surveyed.flips[t].flips[f].node;
+          if (std::ranges::find(settled[t].flips, node, &Flip::node) != settled[t].flips.end())
+            of_row[t % k] += shift;
+        });
+        recovered += static_cast<double>(
+            loss.memory(row, {selected.booked.scores.data() + row * k, k}, of_row));
+      }
+      const double done = std::max(sum_of(selected.booked.achieved), 0.0);
+      const bool is_enough = done + recovered >= fidelity * (done + memory);
+      CHECK(is_enough || selected.tolerance == 0);
+      n_enough += is_enough;
+    }
+  }
+  CHECK(n_enough >= 8);
+}
+
+}  // namespace
+}  // namespace graftboost

@@ -1,0 +1,141 @@
+// What the model remembers of the rows that an update changes: an estimate without a retrain.
+//
+// A removed row is still remembered where a split that it brought about has stayed: at flips. Under
+// the best candidate of the node, the row would be in another child. The difference d between the
+// values of the two children follows from sums. A retrain changes the score of the row by a part of
+// it (see flip_weight). At the root nothing is left of it, because the following trees use the
+// candidate that this one does not. Below the topmost flip on the path of a row, all splits are
+// found again without the row, so a part of what they add to its score is lost, too:
+//
+//     shift = damping * weight * d - optimism * (value of the leaf - value of the child)
+//
+// The shifts of all flips on the paths of a row add up to the change of its score that a retrain
+// would still cause. The change of its loss by them is the row's memory. Shifts are signed: those of
+// flips that have nothing to do with the row cancel. Likewise for added rows, which a retrain would
+// learn better.
+//
+// Memory is in nats; for squared error in units of the residual variance. It is counted in integers,
+// and shifts lie on the grid of leaf values, so neither threads nor shards make a difference.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/array.hpp"
+#include "update/changed_rows.hpp"
+#include "update/flip.hpp"
+#include "update/update_context.hpp"
+
+namespace graftboost {
+
+inline constexpr double memory_unit = 0x1p-28;
+
+// Scores of changed rows: scores[row * trees_per_iteration + class].
+using ChangedScores = WipedVector<double>;
+// Losses or memory of changed rows, in units.
+using ChangedLosses = WipedVector<std::int64_t>;
+
+// Before anything is booked.
+ChangedScores scores_before(const UpdateContext& context, const ChangedRows& changed);
+// When all changed rows are booked and no split has been replaced yet.
+ChangedScores scores_when_booked(const UpdateContext& context, const ChangedRows& changed);
+// By the trees as they are now; those that are not `restructured` need not be walked.
+ChangedScores scores_now(const UpdateContext& context, const ChangedRows& changed,
+                         const std::vector<bool>& restructured);
+
+// The loss of one changed row by its scores. One per thread.
+class RowLoss {
+ public:
+  RowLoss(const UpdateContext& context, const ChangedRows& changed);
+
+  std::int64_t operator()(std::size_t row, std::span<const double> scores) const;
+  // How much more it is by shifted scores: what is remembered of the row if that is what a retrain
+  // would still do. For added rows, how much less.
+  std::int64_t memory(std::size_t row, std::span<const double> scores,
+                      std::span<const double> shifts);
+  // How fast the memory of a row grows with a shift of each of its scores, in units.
+  void slopes(std::size_t row, std::span<const double> scores, double* to);
+
+ private:
+  const Loss& loss_;
+  const ChangedRows& changed_;
+  double unit_;
+  WipedVector<double> shifted_;
+  WipedVector<Gradient> gradients_;
+};
+
+// Whether a row with this memory is remembered at all.
+inline bool reaches_floor(std::int64_t memory, double memory_floor) {
+  return memory > 0 && static_cast<double>(memory) * memory_unit >= memory_floor;
+}
+
+// How much the losses of changed rows have changed: risen if they were removed, fallen if they were
+// added.
+ChangedLosses achieved(const UpdateContext& context, const ChangedRows& changed,
+                       const ChangedScores& before, const ChangedScores& now);
+// The memory of all changed rows.
+ChangedLosses memory_of(const UpdateContext& context, const ChangedRows& changed,
+                        const ChangedScores& scores, const ChangedScores& shifts);
+
+// The shifts that flips cause. The trees must be as they were when the flips were found.
+class FlipShifts {
+ public:
+  // Of the flips of some trees (the others have none) that stand for `scale` times as many.
+  FlipShifts(const UpdateContext& context, const ChangedRows& changed,
+             std::span<const TreeFlips> flips, double scale);
+
+  // Calls use(tree, flip, shift) for every flip on the paths of a row.
+  template <class Use>
+  void for_each(std::size_t row, Use&& use) const;
+  // Of all rows.
+  ChangedScores of_rows() const;
+  // The standard error of the memory that rows with these scores have by the flips, in units: each
+  // of them may as well contribute nothing.
+  double error(const ChangedScores& scores) const;
+
+ private:
+  // Of the score of a row: by whether it goes left by the present split, and by the best.
+  using Shifts = std::array<std::array<double, 2>, 2>;
+  static constexpr std::uint32_t no_flip = 0xffffffff;
+  struct OfTree {
+    std::size_t tree;
+    std::vector<std::uint32_t> flip_of;  // per node: its flip, or no_flip
+    std::vector<Shifts> shifts;          // per flip
+    std::vector<double> optimism;        // per node: the part of its value that is
+  };
+
+  const UpdateContext& context_;
+  const ChangedRows& changed_;
+  std::span<const TreeFlips> flips_;
+  std::vector<OfTree> trees_;
+};
+
+template <class Use>
+void FlipShifts::for_each(std::size_t row, Use&& use) const {
+  const RowTable& rows = changed_.rows();
+  for (const OfTree& of_tree : trees_) {
+    const std::size_t t = of_tree.tree;
+    const Tree& tree = context_.model.nodes.tree(t);
+    const NodeIndex leaf = tree.leaves[changed_.leaf(t, row)];
+    std::uint32_t topmost = no_flip;  // so far
+    double shift = 0, below = 0;
+    NodeIndex child = leaf;
+    for (NodeIndex at = tree[child].parent; at != no_node; child = at, at = tree[at].parent) {
+      const std::uint32_t f = of_tree.flip_of[static_cast<std::size_t>(at)];
+      if (f == no_flip) continue;
+      if (topmost != no_flip) use(t, topmost, shift);
+      const Flip& flip = flips_[t].flips[f];
+      const bool best_left =
+          flip.splits && flip.best.goes_left(rows.code(static_cast<Slot>(row), flip.best.feature));
+      topmost = f;
+      shift = of_tree.shifts[f][tree[at].left == child][best_left];
+      below = of_tree.optimism[static_cast<std::size_t>(leaf)] -
+              of_tree.optimism[static_cast<std::size_t>(child)];
+    }
+    if (topmost != no_flip) use(t, topmost, shift - below);
+  }
+}
+
+}  // namespace graftboost

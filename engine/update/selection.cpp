@@ -1,0 +1,180 @@
+#include "update/selection.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace graftboost {
+namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+// The tolerance is chosen by so many of the rows that are remembered, evenly spaced.
+constexpr std::size_t most_rows = 2048;
+
+using PerFlip = std::vector<std::vector<double>>;
+
+// Marks with 1 the flips on the paths of these rows.
+PerFlip flips_of(const FlipShifts& shifts, std::span<const TreeFlips> flips,
+                 std::span<const std::size_t> rows) {
+  PerFlip touched;
+  for (const TreeFlips& of_tree : flips) touched.emplace_back(of_tree.flips.size());
+  for (const std::size_t row : rows)
+    shifts.for_each(row, [&](std::size_t t, std::uint32_t f, double) { touched[t][f] = 1; });
+  return touched;
+}
+
+// The tolerance below which each flip is settled: with its own node, or with one above that is
+// regrown.
+PerFlip settled_below(const UpdateContext& context, std::span<const TreeFlips> flips,
+                      const PerFlip& eligible) {
+  PerFlip below;
+  std::vector<double> regrown;  // per node
+  for (std::size_t t = 0; t < flips.size(); ++t) {
+    const std::vector<Flip>& of_tree = flips[t].flips;
+    std::vector<double>& found = below.emplace_back();
+    if (of_tree.empty()) continue;
+    const Tree& tree = context.model.nodes.tree(t);
+    regrown.assign(tree.nodes.size(), 0.0);
+    for (std::size_t f = 0; f < of_tree.size(); ++f) {
+      const bool may_be_regrown =
+          of_tree[f].is_void ? of_tree[f].n_moving == 0 : eligible[t][f] != 0;
+      if (may_be_regrown)
+        regrown[static_cast<std::size_t>(of_tree[f].node)] = of_tree[f].regrown_below;
+    }
+    for (std::size_t i = 1; i < regrown.size(); ++i)
+      regrown[i] = std::max(regrown[i], regrown[static_cast<std::size_t>(tree.nodes[i].parent)]);
+    for (std::size_t f = 0; f < of_tree.size(); ++f) {
+      const bool is_settled = of_tree[f].is_void || eligible[t][f] != 0;
+      found.push_back(std::max(is_settled ? of_tree[f].shifted_below : 0,
+                               regrown[static_cast<std::size_t>(of_tree[f].node)]));
+    }
+  }
+  return below;
+}
+
+// What settling flips would achieve for some rows.
+class Outlook {
+ public:
+  Outlook(const UpdateContext& context, const ChangedRows& changed, const FlipShifts& shifts,
+          const MemoryWhenBooked& booked, const PerFlip& below, std::vector<std::size_t> rows)
+      : booked_(booked),
+        rows_(std::move(rows)),
+        k_trees_(context.model.base_scores.size()),
+        loss_(context, changed) {
+    for (const std::size_t row : rows_) {
+      shifts.for_each(row, [&](std::size_t t, std::uint32_t f, double shift) {
+        shifts_.push_back({below[t][f], t % k_trees_, shift});
+        if (below[t][f] < infinite) tolerances_.push_back(below[t][f]);
+      });
+      ends_.push_back(shifts_.size());
+    }
+    tolerances_.push_back(0);
+    std::sort(tolerances_.begin(), tolerances_.end(), std::greater{});
+    tolerances_.erase(std::unique(tolerances_.begin(), tolerances_.end()), tolerances_.end());
+  }
+
+  // Descending; the last one is 0.
+  const std::vector<double>& tolerances() const { return tolerances_; }
+
+  // The memory that is recovered by settling all flips above a tolerance.
+  double recovered(double tolerance) {
+    std::int64_t sum = 0;
+    std::size_t at = 0;
+    WipedVector<double> shifts(k_trees_);
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      std::fill(shifts.begin(), shifts.end(), 0.0);
+      for (; at < ends_[i]; ++at)
+        if (shifts_[at].below > tolerance || shifts_[at].below == infinite)
+          shifts[shifts_[at].k] += shifts_[at].shift;
+      sum +=
+          loss_.memory(rows_[i], {booked_.scores.data() + rows_[i] * k_trees_, k_trees_}, shifts);
+    }
+    return static_cast<double>(sum);
+  }
+
+ private:
+  struct Shift {
+    double below;
+    std::size_t k;
+    double shift;
+  };
+
+  const MemoryWhenBooked& booked_;
+  std::vector<std::size_t> rows_;
+  std::size_t k_trees_;
+  RowLoss loss_;
+  WipedVector<Shift> shifts_;
+  std::vector<std::size_t> ends_;  // of the shifts of each row
+  std::vector<double> tolerances_;
+};
+
+// The largest tolerance by which enough is recovered, infinity if nothing need be settled. What is
+// recovered hardly ever falls when more is settled, so a binary search finds it.
+double choose_tolerance(const UpdateContext& context, Outlook& outlook, double achieved,
+                        double memory) {
+  const double wanted = context.rule.fidelity * (achieved + memory) - achieved;
+  if (!(wanted > outlook.recovered(infinite))) return infinite;
+  const std::vector<double>& tolerances = outlook.tolerances();
+  std::size_t first = 0, last = tolerances.size() - 1;
+  while (first < last) {
+    const std::size_t middle = (first + last) / 2;
+    if (outlook.recovered(tolerances[middle]) >= wanted) {
+      last = middle;
+    } else {
+      first = middle + 1;
+    }
+  }
+  return tolerances[first];
+}
+
+void set_actions(std::span<TreeFlips> flips, const PerFlip& eligible, double tolerance) {
+  for (std::size_t t = 0; t < flips.size(); ++t) {
+    TreeFlips& of_tree = flips[t];
+    of_tree.actions.assign(of_tree.flips.size(), FlipAction::none);
+    for (std::size_t f = 0; f < of_tree.flips.size(); ++f) {
+      const Flip& flip = of_tree.flips[f];
+      const bool can_shift = flip.n_moving > 0;
+      if (flip.is_void) {
+        of_tree.actions[f] = can_shift ? FlipAction::shift : FlipAction::regrow;
+      } else if (eligible[t][f] != 0 && flip.regrown_below > tolerance) {
+        of_tree.actions[f] = FlipAction::regrow;
+      } else if (eligible[t][f] != 0 && can_shift && flip.shifted_below > tolerance) {
+        of_tree.actions[f] = FlipAction::shift;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+double select_actions(const UpdateContext& context, const ChangedRows& changed,
+                      const FlipShifts& shifts, const MemoryWhenBooked& booked,
+                      std::span<TreeFlips> flips) {
+  std::vector<std::size_t> remembered;
+  double achieved = 0, memory = 0;
+  for (std::size_t i = 0; i < changed.size(); ++i) {
+    achieved += static_cast<double>(booked.achieved[i]);
+    if (reaches_floor(booked.memory[i], context.rule.memory_floor)) remembered.push_back(i);
+  }
+  // The order of changed rows depends on shards.
+  std::ranges::sort(remembered, {}, [&](std::size_t i) {
+    return std::pair(changed.rows().ids[i], changed.enters(i));
+  });
+  const PerFlip eligible = flips_of(shifts, flips, remembered);
+  const PerFlip below = settled_below(context, flips, eligible);
+  const std::size_t stride = remembered.size() / most_rows + 1;
+  std::vector<std::size_t> rows;
+  for (std::size_t i = 0; i < remembered.size(); i += stride) {
+    rows.push_back(remembered[i]);
+    memory += static_cast<double>(booked.memory[remembered[i]]);
+  }
+  achieved = std::max(achieved, 0.0) / static_cast<double>(stride);
+  Outlook outlook(context, changed, shifts, booked, below, std::move(rows));
+  const double tolerance = choose_tolerance(context, outlook, achieved, memory);
+  set_actions(flips, eligible, tolerance);
+  return tolerance;
+}
+
+}  // namespace graftboost
