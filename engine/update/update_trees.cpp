@@ -92,28 +92,11 @@ class Updater {
     const Clock::time_point start = Clock::now();
     std::vector<std::size_t> sample, others;
     choose_sample(sample, others);
-    const std::span<const std::size_t> sampled(sample);
-    if (!fidelity_) {
-      const std::size_t n_first = (cost::fewest_checked_first + k_trees_ - 1) / k_trees_ * k_trees_;
-      const auto first = sampled.first(std::min(n_first, sample.size()));
-      visit(first);
-      if (is_too_much_work(first, cost::far_too_much_work)) return false;
-      visit(sampled.subspan(first.size()));
-      if (is_too_much_work(sampled, cost::most_work)) return false;
-      visit(others);
-    } else {
-      visit(sampled);
-      if (cost::fewest_foreseen * static_cast<double>(changed_.size()) >
-          static_cast<double>(context_.n_rows)) {
-        foresee(sampled);
-        if (is_too_much_work(sampled, cost::most_work)) return false;
-      }
-      visit(others);
-      settle();
-    }
-    const double refit_work = work_of_refit(sampled) * static_cast<double>(findings_.size()) /
-                              static_cast<double>(sampled.size());
-    if (work_to_regrow(sampled) + work_to_regrow(others) > cost::most_to_regrow * refit_work)
+    if (!(fidelity_ ? check_by_fidelity(sample, others) : check_by_tolerance(sample, others)))
+      return false;
+    const double refit_work = work_of_refit(sample) * static_cast<double>(findings_.size()) /
+                              static_cast<double>(sample.size());
+    if (work_to_regrow(sample) + work_to_regrow(others) > cost::most_to_regrow * refit_work)
       return false;
     const Clock::time_point checked = Clock::now();
     regrow();
@@ -152,6 +135,30 @@ class Updater {
   }
 
  private:
+  // Check all trees and find out which nodes are to be regrown; false if a refit is cheaper.
+  bool check_by_tolerance(std::span<const std::size_t> sample,
+                          std::span<const std::size_t> others) {
+    const std::size_t n_first = (cost::fewest_checked_first + k_trees_ - 1) / k_trees_ * k_trees_;
+    const auto first = sample.first(std::min(n_first, sample.size()));
+    visit(first);
+    if (is_too_much_work(first, cost::far_too_much_work)) return false;
+    visit(sample.subspan(first.size()));
+    if (is_too_much_work(sample, cost::most_work)) return false;
+    visit(others);
+    return true;
+  }
+  bool check_by_fidelity(std::span<const std::size_t> sample, std::span<const std::size_t> others) {
+    visit(sample);
+    if (cost::fewest_foreseen * static_cast<double>(changed_.size()) >
+        static_cast<double>(context_.n_rows)) {
+      foresee(sample);
+      if (is_too_much_work(sample, cost::most_work)) return false;
+    }
+    visit(others);
+    settle();
+    return true;
+  }
+
   // --- which trees are checked first ------------------------------------------------------------
 
   // Evenly spaced trees; but what added rows record is found out from the first tree on, so if
