@@ -8,7 +8,7 @@ namespace graftboost {
 
 //   fidelity  regrows as much as it takes until the changed rows are forgotten, or learned, to this
 //             fraction of what a retrain would achieve. Rows that the model remembers by less than
-//             memory_floor need nothing. The tolerance is chosen for each update (see row_memory.hpp)
+//             memory_floor need nothing. The tolerance is chosen for each update (see selection.hpp)
 //   regret    keeps a split while (best gain - its gain) / noise * N / n <= tolerance: nodes of few
 //             rows are regrown sooner, because they are cheap and remember single rows
 //   rank      keeps a split while it is among the best `n_top` candidates (the paper's sigma)

@@ -161,7 +161,7 @@ TEST_CASE("a threshold is shifted where regrowing is not worth its work") {
   CHECK(n_partial > 10);
 }
 
-TEST_CASE("a row below the floor is left alone") {
+TEST_CASE("a row below the floor is ignored") {
   OneRow one(1, false);
   const Selected all = select(one.update, fidelity_rule(1), one.before, one.flips);
   const double memory = sum_of(all.booked.memory) * memory_unit;
