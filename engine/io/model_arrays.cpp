@@ -109,6 +109,16 @@ std::vector<std::int64_t> as_integers(const TargetSums& sums) {
   return values;
 }
 
+void collect_deferred(Collector& to, const ModelState& model, const std::vector<Node>& nodes) {
+  const DeferredRows& rows = model.deferred;
+  to.make("deferred_rows",
+          std::vector<std::int64_t>{rows.n_removed, rows.n_added, rows.achieved, rows.settled});
+  std::vector<std::int64_t> sums;
+  for (const Node& node : nodes)
+    sums.insert(sums.end(), {node.deferred.n, node.deferred.recorded, node.deferred.last});
+  to.make("node_deferred", std::move(sums));
+}
+
 void collect_trees_of_rows(Collector& to, const ModelState& model, std::size_t room) {
   const RowShard& shard = model.shards[0];
   const auto pieces = [&](const std::string& name, Number number, auto&& of) {
@@ -220,6 +230,7 @@ std::vector<ModelArray> arrays_of(const ModelState& model, bool state, bool room
     squares.insert(squares.end(), {high, low});
   }
   collector.make("tree_squares", std::move(squares));
+  if (!model.deferred.empty()) collect_deferred(collector, model, nodes);
   const std::size_t rows = with_room(model.n_rows(), room);
   collect_rows(collector, model.shards[0].rows, rows);
   collect_trees_of_rows(collector, model, rows);

@@ -314,6 +314,33 @@ void take_squares(ModelState& model, const Source& source) {
   }
 }
 
+// Rows whose regrowing is deferred, if there are any. A node with some follows one with some, and no
+// sum is beyond what DeferredSums keeps.
+void take_deferred(ModelState& model, const Source& source) {
+  if (!source.has("deferred_rows")) return;
+  const auto rows = source.copied<std::int64_t>("deferred_rows", 4);
+  for (const std::int64_t number : rows)
+    require(number > -largest_sum && number < largest_sum, "deferred_rows is out of range");
+  require(rows[0] >= 0 && rows[1] >= 0 && rows[0] + rows[1] > 0, "deferred_rows has no rows");
+  model.deferred = {rows[0], rows[1], rows[2], rows[3]};
+  std::size_t n_nodes = 0;
+  for (const TreeNodes& nodes : model.nodes) n_nodes += nodes.tree.nodes.size();
+  const auto sums = source.copied<std::int64_t>("node_deferred", 3 * n_nodes);
+  for (const std::int64_t sum : sums)
+    require(sum >= 0 && sum <= DeferredSums::most, "node_deferred has a sum out of range");
+  std::size_t i = 0;
+  for (TreeNodes& nodes : model.nodes) {
+    for (Node& node : nodes.tree.nodes) {
+      node.deferred = {sums[i], sums[i + 1], sums[i + 2]};
+      i += 3;
+      require(node.deferred.empty()
+                  ? node.deferred == DeferredSums{}
+                  : node.parent == no_node || !nodes.tree[node.parent].deferred.empty(),
+              "node_deferred has a node without the rows that its sums are of");
+    }
+  }
+}
+
 void take_target_sums(ModelState& model, const Source& source) {
   model.target_sums = TargetSums(model.loss.n_classes);
   auto& classes = model.target_sums.classes;
@@ -412,6 +439,7 @@ ModelState model_from(const Summary& summary, const GivenArrays& arrays,
           "packed sums cannot hold so many rows");
   take_target_sums(model, source);
   take_squares(model, source);
+  take_deferred(model, source);
   take_trees_of_rows(model, source, summary);
   return model;
 }

@@ -130,6 +130,8 @@ struct Loss {
   // weights, of which at least one is positive. The weights may lie in several arrays.
   void set_weight_scale(std::span<const std::span<const double>> weights);
 
+  // What one unit of a gradient that a row records is worth, without its weight.
+  double gradient_grid() const { return kind == LossKind::squared ? target_grid : 0x1p-20; }
   // What one unit of a sum of g, of h, or of squared gradients is worth.
   double gradient_unit() const {
     const double squared = weighted ? target_grid * (1 << weighted_gradient_shift) : target_grid;

@@ -127,6 +127,19 @@ MemorySurvey Model::memory_of(std::span<const RowId> ids, const std::string& arg
   return survey_removal(state_, ids, argument, rule, n_threads);
 }
 
+PendingSurvey Model::pending(const UpdateRule& rule, int n_threads) {
+  require_updatable();
+  ensure_verified();
+  const Exclusive lock(*this);
+  return survey_pending(state_, rule, n_threads);
+}
+
+UpdateCounts Model::regrow(const UpdateRule& rule, double most_work, int n_threads) {
+  require_updatable();
+  return change(
+      [&](ModelState& state) { return graftboost::regrow(state, rule, most_work, n_threads); });
+}
+
 void Model::refit(int n_threads) {
   require_updatable();
   change([&](ModelState& state) { graftboost::refit(state, n_threads); });

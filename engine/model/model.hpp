@@ -60,11 +60,14 @@ class Model {
 
   template <class Table>
   UpdateCounts update(const UpdateRequest<Table>& request, const UpdateRule& rule, int n_threads);
+  UpdateCounts regrow(const UpdateRule& rule, double most_work, int n_threads);
   void refit(int n_threads);
   void refresh(int n_threads);
   // What the model remembers of these rows. Nothing changes that predictions or updates depend on.
   MemorySurvey memory_of(std::span<const RowId> ids, const std::string& argument,
                          const UpdateRule& rule, int n_threads);
+  // What updates have deferred. Nothing changes, likewise.
+  PendingSurvey pending(const UpdateRule& rule, int n_threads);
   // How many changes were made. A caller that was interrupted can tell whether its own was.
   std::int64_t n_changes() const;
   void set_histogram_memory(std::size_t bytes);

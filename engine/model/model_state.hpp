@@ -15,6 +15,18 @@
 
 namespace graftboost {
 
+// The rows that updates changed since nodes were last regrown for all of them. Losses and memory are
+// in units of memory (see row_memory.hpp).
+struct DeferredRows {
+  std::int64_t n_removed = 0, n_added = 0;
+  std::int64_t achieved = 0;  // change of their losses by booking
+  std::int64_t settled = 0;   // memory that was recovered by regrowing since then, estimated
+
+  std::int64_t n_rows() const { return n_removed + n_added; }
+  bool empty() const { return n_rows() == 0; }
+  bool operator==(const DeferredRows&) const = default;
+};
+
 // Owns the rows and the nodes. What always holds between operations: every sum in `nodes` is the
 // integer sum of what the rows recorded; `target_sums` are those of the rows; base scores and node
 // values follow from sums. Counts that decide anything are of all rows, never of one shard. Model
@@ -28,6 +40,7 @@ struct ModelState {
   TargetSums target_sums;
   std::vector<double> base_scores;  // one per tree of an iteration
   std::vector<double> validation_losses;
+  DeferredRows deferred;
   // Bytes that cached histograms may take. A property of the machine, not of the model.
   std::size_t histogram_memory = std::numeric_limits<std::size_t>::max();
 

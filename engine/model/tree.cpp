@@ -4,6 +4,12 @@
 
 namespace graftboost {
 
+void DeferredSums::add(std::int64_t recorded_gradient, std::int64_t last_gradient) {
+  n = std::min(n + 1, most);
+  recorded = std::min(recorded + std::min(recorded_gradient, most), most);
+  last = std::min(last + std::min(last_gradient, most), most);
+}
+
 void Tree::index_leaves() {
   leaves.assign(static_cast<std::size_t>(n_leaves()), no_node);
   for (std::size_t i = 0; i < nodes.size(); ++i) {

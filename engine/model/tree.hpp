@@ -9,6 +9,22 @@
 
 namespace graftboost {
 
+// What rows leave at a node if an update changes them and defers regrowing: no more than sums of
+// absolute gradients. They are zero where nothing is deferred. A node that has any follows one that
+// has.
+struct DeferredSums {
+  // Rows may be deferred for years: rather than overflow, sums stop growing.
+  static constexpr std::int64_t most = std::int64_t{1} << 60;
+
+  std::int64_t n = 0;         // rows
+  std::int64_t recorded = 0;  // what they recorded in the tree, times their weights
+  std::int64_t last = 0;      // their gradients by the scores of the whole model
+
+  bool empty() const { return n == 0; }
+  void add(std::int64_t recorded_gradient, std::int64_t last_gradient);
+  bool operator==(const DeferredSums&) const = default;
+};
+
 // `split` and `gain` of a split node are those of its split. A leaf has those of its best
 // candidate, which tell when best-first growth would have split it (never, if the gain is below
 // least_gain).
@@ -19,6 +35,7 @@ struct Node {
   double gain = 0;
   double value = 0;  // added to the score of a row that ends here
   Totals sums;       // of the rows that reach the node
+  DeferredSums deferred;
 
   bool is_leaf() const { return left == no_node; }
 };

@@ -101,8 +101,11 @@ gb::UpdateCounts update(gb::Model& model, const std::optional<AnyTable>& x,
                         const std::optional<Integers>& row_ids, const Integers& removed,
                         const Integers& relabel, int n_classes, const std::string& rule,
                         double tolerance, std::int64_t n_top, double fidelity, double memory_floor,
-                        int n_threads, const std::string& removed_argument) {
-  const gb::UpdateRule update_rule{rule_kind(rule), tolerance, n_top, fidelity, memory_floor};
+                        bool regrow, int n_threads, const std::string& removed_argument) {
+  const gb::UpdateRule update_rule{rule_kind(rule), tolerance,    n_top,
+                                   fidelity,        memory_floor, !regrow};
+  if (!regrow && update_rule.kind != gb::UpdateRule::Kind::fidelity)
+    throw nb::value_error("regrow: only the rule fidelity regrows nodes later");
   std::vector<std::int32_t> labels;
   for (std::size_t k = 0; k < relabel.size(); ++k)
     labels.push_back(
@@ -121,10 +124,28 @@ gb::UpdateCounts update(gb::Model& model, const std::optional<AnyTable>& x,
   });
 }
 
+// Surveys need a fidelity above 0.
+gb::UpdateRule fidelity_rule(double fidelity, double memory_floor) {
+  if (!(fidelity > 0)) throw nb::value_error("fidelity: expected more than 0");
+  return {gb::UpdateRule::Kind::fidelity, 0, 1, fidelity, memory_floor};
+}
+
+gb::UpdateCounts regrow(gb::Model& model, double work, double fidelity, double memory_floor,
+                        int n_threads) {
+  const gb::UpdateRule rule = fidelity_rule(fidelity, memory_floor);
+  nb::gil_scoped_release release;
+  return model.regrow(rule, work, n_threads);
+}
+
+gb::PendingSurvey pending(gb::Model& model, double fidelity, double memory_floor, int n_threads) {
+  const gb::UpdateRule rule = fidelity_rule(fidelity, memory_floor);
+  nb::gil_scoped_release release;
+  return model.pending(rule, n_threads);
+}
+
 nb::tuple memory_of(gb::Model& model, const Integers& row_ids, double fidelity, double memory_floor,
                     int n_threads, const std::string& argument) {
-  const gb::UpdateRule rule{gb::UpdateRule::Kind::fidelity, 0, 1, fidelity, memory_floor};
-  if (!(fidelity > 0)) throw nb::value_error("fidelity: expected more than 0");
+  const gb::UpdateRule rule = fidelity_rule(fidelity, memory_floor);
   const gb::MemorySurvey found = [&] {
     nb::gil_scoped_release release;
     return model.memory_of({row_ids.data(), row_ids.size()}, argument, rule, n_threads);
@@ -180,6 +201,9 @@ nb::dict describe_tree(gb::Model& model, std::size_t t) {
   tree["g"] = column(nodes, [](const Node& n) { return n.sums.g; });
   tree["h"] = column(nodes, [](const Node& n) { return n.sums.h; });
   tree["n"] = column(nodes, [](const Node& n) { return n.sums.n; });
+  tree["deferred_n"] = column(nodes, [](const Node& n) { return n.deferred.n; });
+  tree["deferred_recorded"] = column(nodes, [](const Node& n) { return n.deferred.recorded; });
+  tree["deferred_last"] = column(nodes, [](const Node& n) { return n.deferred.last; });
   return tree;
 }
 
@@ -336,9 +360,20 @@ void bind_model(nb::module_& m) {
            "Recompute every stored sum from the rows; raise RuntimeError if one differs.")
       .def("update", &update, "X"_a.none(), "y"_a.none(), "sample_weight"_a.none(),
            "row_ids"_a.none(), "removed"_a, "relabel"_a, "n_classes"_a, "rule"_a, "tolerance"_a,
-           "n_top"_a, "fidelity"_a, "memory_floor"_a, "n_threads"_a,
+           "n_top"_a, "fidelity"_a, "memory_floor"_a, "regrow"_a, "n_threads"_a,
            "removed_argument"_a = "row_ids",
-           "Add and remove rows in one pass. X is None if none are added.")
+           "Add and remove rows in one pass. X is None if none are added. Without regrow, rows are "
+           "only booked.")
+      .def("regrow", &regrow, "work"_a, "fidelity"_a, "memory_floor"_a, "n_threads"_a,
+           "Regrow nodes for rows that were only booked, and work on no more rows than this "
+           "fraction of all rows in all trees.")
+      .def("pending", &pending, "fidelity"_a, "memory_floor"_a, "n_threads"_a,
+           "What there is to regrow for rows that were only booked.")
+      .def_prop_ro("rows_deferred",
+                   [](const Model& model) {
+                     return read(model,
+                                 [](const ModelState& state) { return state.deferred.n_rows(); });
+                   })
       .def("memory_of", &memory_of, "row_ids"_a, "fidelity"_a, "memory_floor"_a, "n_threads"_a,
            "argument"_a = "row_ids",
            "What the model remembers of rows, and the work to forget them relative to a refit.")

@@ -23,6 +23,7 @@ struct Flip {
   Split shifted;
   std::int64_t n_moving = 0;
   double weight = 0;
+  double regret = 0;  // infinite if the split is void
   // The flip is settled if less than this is tolerated: by regrowing the node, or by shifting its
   // threshold, which takes less work. The regret relative to that work, times the squared weight:
   // regrowing large nodes takes much work, and little is left of their differences.

@@ -8,6 +8,7 @@ NodeUndo::NodeUndo(ModelState& model)
     : model_(model),
       target_sums_(model.target_sums),
       base_scores_(model.base_scores),
+      deferred_(model.deferred),
       trees_(model.nodes.size()) {
   squares_.reserve(trees_.size());
   for (const TreeNodes& nodes : model.nodes) squares_.push_back(nodes.squares);
@@ -18,6 +19,7 @@ NodeUndo::~NodeUndo() {
   for (std::size_t t = 0; t < trees_.size(); ++t) restore(t);
   model_.target_sums = std::move(target_sums_);
   model_.base_scores = std::move(base_scores_);
+  model_.deferred = deferred_;
 }
 
 void NodeUndo::save_paths(std::size_t t, std::span<const NodeIndex> leaves) {

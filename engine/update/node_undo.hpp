@@ -9,7 +9,7 @@
 
 namespace graftboost {
 
-// Restores the nodes of a model, its target sums and its base scores unless commit() was called.
+// Restores the nodes of a model, its target sums, base scores and deferred rows unless commit() was called.
 //
 // Owns copies of the nodes on the paths of the changed rows, or of whole trees. Histograms and gain
 // bounds follow from the rows and are dropped: the next update recomputes them. Restoring allocates
@@ -53,6 +53,7 @@ class NodeUndo {
   bool committed_ = false;
   TargetSums target_sums_;
   std::vector<double> base_scores_;
+  DeferredRows deferred_;
   std::vector<__int128> squares_;  // per tree
   std::vector<SavedTree> trees_;
 };

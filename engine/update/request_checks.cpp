@@ -161,7 +161,7 @@ CheckedRequest check_request(ModelState& model, const UpdateRequest<Table>& requ
     check_sample(*request.added, *model.bins,
                  checked.grows ? request.n_classes : model.loss.n_classes);
   }
-  checked.refits = must_refit(model, request, checked.grows, rule.keeps_structure());
+  checked.refits = must_refit(model, request, checked.grows, rule.keeps_structure() || rule.defers);
   if (request.added != nullptr) {
     check_added_ids(model, request.added->ids, checked.removed);
     check_added_values(model, *request.added, checked.removed, checked.refits);

@@ -17,12 +17,6 @@ constexpr double optimism = 0.08;
 // The loss of a row counts for no more than this.
 constexpr double largest_loss = 0x1p12;
 
-// A whole number of units.
-std::int64_t in_units(double units) {
-  constexpr double most = largest_loss / memory_unit;
-  return static_cast<std::int64_t>(std::nearbyint(std::clamp(units, -most, most)));
-}
-
 // Calls block(begin, end) for blocks of the changed rows.
 template <class Block>
 void for_blocks(const UpdateContext& context, const ChangedRows& changed, Block&& block) {
@@ -58,6 +52,17 @@ const Node& leaf_before(const UpdateContext& context, const ChangedRows& changed
 
 }  // namespace
 
+std::int64_t in_memory_units(double units) {
+  constexpr double most = largest_loss / memory_unit;
+  return static_cast<std::int64_t>(std::nearbyint(std::clamp(units, -most, most)));
+}
+
+double unit_of_losses(const UpdateContext& context) {
+  const bool is_squared = context.model.loss.kind == LossKind::squared;
+  return is_squared && !context.variance.empty() ? memory_unit * context.variance.back()
+                                                 : memory_unit;
+}
+
 // --- scores --------------------------------------------------------------------------------------
 
 ChangedScores scores_before(const UpdateContext& context, const ChangedRows& changed) {
@@ -90,15 +95,12 @@ ChangedScores scores_now(const UpdateContext& context, const ChangedRows& change
 RowLoss::RowLoss(const UpdateContext& context, const ChangedRows& changed)
     : loss_(context.model.loss),
       changed_(changed),
-      unit_(memory_unit),
+      unit_(unit_of_losses(context)),
       shifted_(context.model.base_scores.size()),
-      gradients_(shifted_.size()) {
-  if (loss_.kind == LossKind::squared && !context.variance.empty())
-    unit_ *= context.variance.back();
-}
+      gradients_(shifted_.size()) {}
 
 std::int64_t RowLoss::operator()(std::size_t row, std::span<const double> scores) const {
-  return in_units(loss_.of_row(changed_.rows().target[row], scores) / unit_);
+  return in_memory_units(loss_.of_row(changed_.rows().target[row], scores) / unit_);
 }
 
 std::int64_t RowLoss::memory(std::size_t row, std::span<const double> scores,
@@ -110,7 +112,7 @@ std::int64_t RowLoss::memory(std::size_t row, std::span<const double> scores,
 
 void RowLoss::slopes(std::size_t row, std::span<const double> scores, double* to) {
   loss_.record_row(changed_.rows().target[row], scores, gradients_.data());
-  const double grid = loss_.kind == LossKind::squared ? Loss::target_grid : 0x1p-20;
+  const double grid = loss_.gradient_grid();
   const double factor = (changed_.enters(row) ? -grid : grid) / unit_;
   for (std::size_t k = 0; k < gradients_.size(); ++k)
     to[k] = static_cast<double>(gradients_[k]) * factor;
@@ -185,6 +187,15 @@ ChangedScores FlipShifts::of_rows() const {
   return shifts;
 }
 
+WipedVector<double> FlipShifts::sizes() const {
+  WipedVector<double> sizes(changed_.size());
+  for_blocks(context_, changed_, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      for_each(i, [&](std::size_t, std::uint32_t, double shift) { sizes[i] += std::abs(shift); });
+  });
+  return sizes;
+}
+
 double FlipShifts::error(const ChangedScores& scores) const {
   const std::size_t k_trees = context_.model.base_scores.size();
   std::vector<std::vector<std::int64_t>> of_flips;
@@ -194,7 +205,7 @@ double FlipShifts::error(const ChangedScores& scores) const {
   for (std::size_t i = 0; i < changed_.size(); ++i) {
     loss.slopes(i, of_row(scores, i, k_trees), slopes.data());
     for_each(i, [&](std::size_t t, std::uint32_t f, double shift) {
-      of_flips[t][f] += in_units(slopes[t % k_trees] * shift);
+      of_flips[t][f] += in_memory_units(slopes[t % k_trees] * shift);
     });
   }
   double variance = 0;

@@ -32,6 +32,21 @@ namespace graftboost {
 
 inline constexpr double memory_unit = 0x1p-28;
 
+// Regrowing a node in place shifts scores by more than a retrain would, because later trees do not
+// adapt to it: by this factor, on average over data sets.
+inline constexpr double in_place = 1.3;
+// So if other flips on the paths of a row are settled, a retrain would shift its score by a part of
+// what the flips that stay tell: half of it, when nearly all are settled.
+inline double part_left(double settled, double stay) {
+  const double all = settled + stay;
+  return all > 0 ? 1 - 0.5 * (settled / all) : 1;
+}
+
+// A whole number of units. No loss counts for more than a limit.
+std::int64_t in_memory_units(double units);
+// What a unit of memory is in the losses of this model.
+double unit_of_losses(const UpdateContext& context);
+
 // Scores of changed rows: scores[row * trees_per_iteration + class].
 using ChangedScores = WipedVector<double>;
 // Losses or memory of changed rows, in units.
@@ -91,6 +106,8 @@ class FlipShifts {
   void for_each(std::size_t row, Use&& use) const;
   // Of all rows.
   ChangedScores of_rows() const;
+  // The sum of the absolute values of all shifts of each row.
+  WipedVector<double> sizes() const;
   // The standard error of the memory that rows with these scores have by the flips, in units: each
   // of them may as well contribute nothing.
   double error(const ChangedScores& scores) const;

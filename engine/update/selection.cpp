@@ -1,6 +1,7 @@
 #include "update/selection.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -78,20 +79,32 @@ class Outlook {
   // Descending; the last one is 0.
   const std::vector<double>& tolerances() const { return tolerances_; }
 
-  // The memory that is recovered by settling all flips above a tolerance.
-  double recovered(double tolerance) {
-    std::int64_t sum = 0;
+  // What settling all flips above a tolerance would recover, and what it would leave.
+  struct Outcome {
+    double recovered = 0, left = 0;
+  };
+  Outcome settle_above(double tolerance) {
+    std::int64_t recovered = 0, left = 0;
     std::size_t at = 0;
-    WipedVector<double> shifts(k_trees_);
+    WipedVector<double> settled(k_trees_), stay(k_trees_);
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-      std::fill(shifts.begin(), shifts.end(), 0.0);
-      for (; at < ends_[i]; ++at)
-        if (shifts_[at].below > tolerance || shifts_[at].below == infinite)
-          shifts[shifts_[at].k] += shifts_[at].shift;
-      sum +=
-          loss_.memory(rows_[i], {booked_.scores.data() + rows_[i] * k_trees_, k_trees_}, shifts);
+      std::fill(settled.begin(), settled.end(), 0.0);
+      std::fill(stay.begin(), stay.end(), 0.0);
+      double size_settled = 0, size_staying = 0;
+      for (; at < ends_[i]; ++at) {
+        const auto& [below, k, shift] = shifts_[at];
+        const bool settles = below > tolerance || below == infinite;
+        (settles ? settled : stay)[k] += shift;
+        (settles ? size_settled : size_staying) += std::abs(shift);
+      }
+      const double* booked = booked_.scores.data() + rows_[i] * k_trees_;
+      const double part = part_left(size_settled, size_staying);
+      for (std::size_t k = 0; k < k_trees_; ++k) settled[k] *= in_place, stay[k] *= part;
+      recovered += loss_.memory(rows_[i], {booked, k_trees_}, settled);
+      for (std::size_t k = 0; k < k_trees_; ++k) settled[k] += booked[k];
+      left += loss_.memory(rows_[i], settled, stay);
     }
-    return static_cast<double>(sum);
+    return {static_cast<double>(recovered), static_cast<double>(left)};
   }
 
  private:
@@ -110,17 +123,20 @@ class Outlook {
   std::vector<double> tolerances_;
 };
 
-// The largest tolerance by which enough is recovered, infinity if nothing need be settled. What is
-// recovered hardly ever falls when more is settled, so a binary search finds it.
-double choose_tolerance(const UpdateContext& context, Outlook& outlook, double achieved,
-                        double memory) {
-  const double wanted = context.rule.fidelity * (achieved + memory) - achieved;
-  if (!(wanted > outlook.recovered(infinite))) return infinite;
+// The largest tolerance by which the target is reached, infinity if nothing need be settled. The
+// fidelity hardly ever falls when more is settled, so a binary search finds it.
+double choose_tolerance(const UpdateContext& context, Outlook& outlook, double achieved) {
+  const auto reaches_target = [&](double tolerance) {
+    const auto [recovered, left] = outlook.settle_above(tolerance);
+    const double total = achieved + recovered;
+    return total >= context.rule.fidelity * (total + left);
+  };
+  if (reaches_target(infinite)) return infinite;
   const std::vector<double>& tolerances = outlook.tolerances();
   std::size_t first = 0, last = tolerances.size() - 1;
   while (first < last) {
     const std::size_t middle = (first + last) / 2;
-    if (outlook.recovered(tolerances[middle]) >= wanted) {
+    if (reaches_target(tolerances[middle])) {
       last = middle;
     } else {
       first = middle + 1;
@@ -153,7 +169,7 @@ double select_actions(const UpdateContext& context, const ChangedRows& changed,
                       const FlipShifts& shifts, const MemoryWhenBooked& booked,
                       std::span<TreeFlips> flips) {
   std::vector<std::size_t> remembered;
-  double achieved = 0, memory = 0;
+  double achieved = 0;
   for (std::size_t i = 0; i < changed.size(); ++i) {
     achieved += static_cast<double>(booked.achieved[i]);
     if (reaches_floor(booked.memory[i], context.rule.memory_floor)) remembered.push_back(i);
@@ -166,13 +182,10 @@ double select_actions(const UpdateContext& context, const ChangedRows& changed,
   const PerFlip below = settled_below(context, flips, eligible);
   const std::size_t stride = remembered.size() / most_rows + 1;
   std::vector<std::size_t> rows;
-  for (std::size_t i = 0; i < remembered.size(); i += stride) {
-    rows.push_back(remembered[i]);
-    memory += static_cast<double>(booked.memory[remembered[i]]);
-  }
+  for (std::size_t i = 0; i < remembered.size(); i += stride) rows.push_back(remembered[i]);
   achieved = std::max(achieved, 0.0) / static_cast<double>(stride);
   Outlook outlook(context, changed, shifts, booked, below, std::move(rows));
-  const double tolerance = choose_tolerance(context, outlook, achieved, memory);
+  const double tolerance = choose_tolerance(context, outlook, achieved);
   set_actions(flips, eligible, tolerance);
   return tolerance;
 }

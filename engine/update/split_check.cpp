@@ -59,6 +59,34 @@ bool SplitChecker<Sums>::begin(TreeCheck<Sums>& check, const ChangedRows& change
 }
 
 template <class Sums>
+bool SplitChecker<Sums>::begin_deferred(TreeCheck<Sums>& check) {
+  open(check);
+  const std::vector<Node>& nodes = nodes_->tree.nodes;
+  if (nodes[0].deferred.empty()) return false;
+  context_.undo.save_tree(check.t);
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    check.touched.touched[i] = !nodes[i].deferred.empty();
+  ++check.counts.trees_touched;
+  enter(0, 0);
+  check_node(0, 0);
+  return true;
+}
+
+template <class Sums>
+bool SplitChecker<Sums>::book_only(TreeCheck<Sums>& check, const ChangedRows& changed,
+                                   bool is_counted) {
+  open(check);
+  if (changed.has_new_cells()) booker_.book_new_cells(check.t, changed, is_counted);
+  if (!booker_.book_all(check.t, changed, check.touched, check.counts)) return false;
+  ++check.counts.trees_touched;
+  for (std::size_t i = 0; i < check.touched.touched.size(); ++i) {
+    const auto index = static_cast<NodeIndex>(i);
+    if (check.touched[index] && !node(index).is_leaf()) set_gain(index, gain_of_split(index));
+  }
+  return true;
+}
+
+template <class Sums>
 void SplitChecker<Sums>::apply(TreeCheck<Sums>& check, const TreeFlips& flips) {
   open(check);
   check.is_survey = false;
@@ -221,7 +249,11 @@ void SplitChecker<Sums>::evaluate_new_leaf(TreeCheck<Sums>& check, NodeIndex lea
 
 template <class Sums>
 void SplitChecker<Sums>::evaluate_below(NodeIndex i, std::size_t depth) {
-  if (node(i).is_leaf()) return check_leaf(i, depth);
+  if (node(i).is_leaf()) {
+    // Those of deferred rows keep the gain that they had when they were last checked.
+    if (node(i).deferred.empty()) check_leaf(i, depth);
+    return;
+  }
   set_gain(i, gain_of_split(i));
   for (const NodeIndex child : {node(i).left, node(i).right}) {
     if (!node(child).is_leaf() || may_split(child)) enter(child, depth + 1);
@@ -360,6 +392,7 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::survey_split(NodeIndex 
     flip.best = best.split;
     flip.left = best.left;
     if (flip.splits) find_shift(i, depth, best, flip);
+    flip.regret = best.gain - present;
     const double factor = flip.weight * flip.weight;
     flip.regrown_below = flip.shifted_below =
         factor * context_.relative_regret(check_->t, best.gain, present, n);
@@ -369,8 +402,7 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::survey_split(NodeIndex 
           factor * context_.relative_regret(check_->t, best.gain, present, n_worked_on);
     }
   }
-  if (flip.is_void)
-    flip.regrown_below = flip.shifted_below = std::numeric_limits<double>::infinity();
+  if (flip.is_void) flip.regret = flip.regrown_below = flip.shifted_below = -no_gain;
   check_->flips.push_back(flip);
   return Outcome::passes;
 }

@@ -84,6 +84,11 @@ class SplitChecker {
   // touch. `is_counted`: the histograms were counted with the present layout. False if no row is in
   // the tree's subsample.
   bool begin(TreeCheck<Sums>& check, const ChangedRows& changed, bool is_counted);
+  // The same for the nodes at which rows of earlier updates are deferred; nothing is booked. False
+  // if there are none.
+  bool begin_deferred(TreeCheck<Sums>& check);
+  // Books the changed rows in the histograms of a tree like begin(), and checks nothing.
+  bool book_only(TreeCheck<Sums>& check, const ChangedRows& changed, bool is_counted);
   // Applies the actions that were selected for the flips of a tree that has been surveyed.
   void apply(TreeCheck<Sums>& check, const TreeFlips& flips);
   // Books the changed rows back in the histograms of a tree that has been surveyed.

@@ -9,6 +9,7 @@
 #include "data/table.hpp"
 #include "train/refit.hpp"
 #include "update/changed_rows.hpp"
+#include "update/deferral.hpp"
 #include "update/node_undo.hpp"
 #include "update/request_checks.hpp"
 #include "update/update_context.hpp"
@@ -137,6 +138,8 @@ bool update_in_place(ModelState& model, const Sample<Table>* added, const Remove
   if (const auto layout = layout_without_unused(model, changed))
     layouts.assign(model.shards.size(), *layout);
 
+  counts.rows_deferred = model.deferred.n_rows();
+
   // Nothing below can fail.
   undo.commit();
   for (std::size_t s = 0; s < model.shards.size(); ++s) model.shards[s].commit(moves[s]);
@@ -180,6 +183,44 @@ UpdateCounts update(ModelState& model, const UpdateRequest<Table>& request, cons
   counts.seconds_refitting =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return counts;
+}
+
+UpdateCounts regrow(ModelState& model, const UpdateRule& rule, double most_work, int n_threads) {
+  UpdateCounts counts;
+  if (model.deferred.empty()) return counts;
+  bool reaches_target = false;
+  {
+    NodeUndo undo(model);
+    const ShardsUndo rows_undo(model.shards);
+    begin_removal(model, RemovedSlots(model.shards.size()));
+    ChangedRows none(model, n_threads);
+    UpdateContext context(model, rule, undo, n_threads);
+    if (regrow_deferred(context, none, most_work, reaches_target, counts)) {
+      // Nothing below can fail.
+      undo.commit();
+      for (RowShard& shard : model.shards) shard.commit({});
+      if (reaches_target) forget_deferred(model);
+      counts.rows_deferred = model.deferred.n_rows();
+      return counts;
+    }
+  }
+  const auto start = std::chrono::steady_clock::now();
+  refit(model, n_threads);
+  counts = {};
+  counts.refitted = true;
+  counts.seconds_refitting =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return counts;
+}
+
+PendingSurvey survey_pending(ModelState& model, const UpdateRule& rule, int n_threads) {
+  if (model.deferred.empty()) return {};
+  NodeUndo undo(model);
+  const ShardsUndo rows_undo(model.shards);
+  begin_removal(model, RemovedSlots(model.shards.size()));
+  ChangedRows none(model, n_threads);
+  UpdateContext context(model, rule, undo, n_threads);
+  return survey_deferred(context, none);
 }
 
 MemorySurvey survey_removal(ModelState& model, std::span<const RowId> ids,

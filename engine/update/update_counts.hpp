@@ -29,6 +29,8 @@ class Work {
 // of the residual variance. For added rows, losses that fall count as positive.
 struct FidelityEstimate {
   bool is_known = false;
+  // Whether single rows were looked at. Of rows whose regrowing was deferred only sums are known.
+  bool is_of_rows = true;
   double achieved = 0;
   double left = 0, left_error = 0;                              // and its standard error
   double most_left = 0;                                         // of a row
@@ -43,6 +45,7 @@ struct UpdateCounts {
   std::int64_t rows_regrown = 0;
   std::int64_t nodes_shifted = 0;
   std::int64_t rows_shifted = 0;
+  std::int64_t rows_deferred = 0;  // whose regrowing is left for later, by this update and before
   Work work;
   FidelityEstimate fidelity;
   double seconds_checking = 0, seconds_regrowing = 0, seconds_refitting = 0;

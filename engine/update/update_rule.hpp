@@ -19,6 +19,7 @@ struct UpdateRule {
   std::int64_t n_top = 1;
   double fidelity = 0;
   double memory_floor = 0;
+  bool defers = false;  // whether rows are only booked, and nodes regrown later
 
   // Whether every split is kept, as long as the trees can represent the rows at all.
   bool keeps_structure() const {

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <numeric>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "core/parallel.hpp"
 #include "model/running_scores.hpp"
+#include "update/deferral.hpp"
 #include "update/fidelity_rule.hpp"
 #include "update/histogram_budget.hpp"
 #include "update/regrow.hpp"
@@ -83,37 +84,65 @@ class Updater {
     for (int i = 0; i < n_threads_; ++i)
       checkers_.push_back(std::make_unique<SplitChecker<Sums>>(context));
     slots_.resize(checkers_.size());
-    if (context.rule.kind == UpdateRule::Kind::fidelity && !context.rule.keeps_structure())
-      fidelity_.emplace(context, changed);
   }
 
   // False if a refit is cheaper.
   bool run() {
     const Clock::time_point start = Clock::now();
+    if (context_.rule.defers) {
+      defer();
+      seconds_checking_ = seconds_between(start, Clock::now());
+      return true;
+    }
+    if (context_.rule.kind == UpdateRule::Kind::fidelity && !context_.rule.keeps_structure())
+      flip_rule_ = std::make_unique<FidelityRule>(context_, changed_);
     std::vector<std::size_t> sample, others;
     choose_sample(sample, others);
-    if (!(fidelity_ ? check_by_fidelity(sample, others) : check_by_tolerance(sample, others)))
+    if (!(flip_rule_ ? check_by_fidelity(sample, others) : check_by_tolerance(sample, others)))
       return false;
     const double refit_work = work_of_refit(sample) * static_cast<double>(findings_.size()) /
                               static_cast<double>(sample.size());
     if (work_to_regrow(sample) + work_to_regrow(others) > cost::most_to_regrow * refit_work)
       return false;
-    const Clock::time_point checked = Clock::now();
-    regrow();
-    if (fidelity_) estimate_ = fidelity_->estimate(restructured());
-    seconds_checking_ = seconds_between(start, checked);
-    seconds_regrowing_ = seconds_between(checked, Clock::now());
+    regrow_all(start);
     return true;
+  }
+
+  // Regrows nodes for rows that earlier updates deferred; there are no changed rows. False if a
+  // refit is cheaper and the work is not limited.
+  bool run_deferred(double most_work, bool& reaches_target) {
+    const Clock::time_point start = Clock::now();
+    const DeferredRule& rule = survey_deferred(most_work);
+    const std::vector<std::size_t> trees = all_trees();
+    for (const std::size_t t : trees) findings_[t].failed = rule.nodes_to_regrow(t);
+    if (most_work >= 1 && is_too_much_work(trees, cost::most_work)) return false;
+    for (const std::size_t t : trees) findings_[t].failed.clear();
+    reaches_target = rule.reaches_target();
+    apply_actions();
+    regrow_all(start);
+    return true;
+  }
+
+  // What is deferred, and what it would take to regrow it. The caller restores nodes.
+  PendingSurvey survey_pending() {
+    const DeferredRule& rule = survey_deferred(std::numeric_limits<double>::infinity());
+    PendingSurvey found{context_.model.deferred, rule.n_flips(), rule.work(), {}};
+    for (const std::size_t t : all_trees())
+      if (is_counted_[t] == 0) context_.undo.keep_histograms(t);
+    found.now = rule.estimate_before();
+    return found;
   }
 
   // Books the changed rows, looks what the model remembers of them, and books them back.
   MemorySurvey survey() {
-    std::vector<std::size_t> trees(findings_.size());
-    std::iota(trees.begin(), trees.end(), std::size_t{0});
+    const std::vector<std::size_t> trees = all_trees();
+    auto rule = std::make_unique<FidelityRule>(context_, changed_);
+    const FidelityRule& fidelity = *rule;
+    flip_rule_ = std::move(rule);
     visit(trees);
     foresee(trees);
     MemorySurvey found;
-    for (const std::int64_t units : fidelity_->memory())
+    for (const std::int64_t units : fidelity.memory())
       found.memory.push_back(static_cast<double>(units) * memory_unit);
     found.work = work_to_regrow(trees) / work_of_refit(trees);
     parallel(n_threads_, checkers_.size(), [&](std::size_t u) {
@@ -135,6 +164,48 @@ class Updater {
   }
 
  private:
+  std::vector<std::size_t> all_trees() const {
+    std::vector<std::size_t> trees(findings_.size());
+    std::iota(trees.begin(), trees.end(), std::size_t{0});
+    return trees;
+  }
+
+  // When all trees are checked.
+  void regrow_all(Clock::time_point start) {
+    const Clock::time_point checked = Clock::now();
+    regrow();
+    if (flip_rule_) estimate_ = flip_rule_->estimate(restructured());
+    seconds_checking_ = seconds_between(start, checked);
+    seconds_regrowing_ = seconds_between(checked, Clock::now());
+  }
+
+  const DeferredRule& survey_deferred(double most_work) {
+    auto rule = std::make_unique<DeferredRule>(context_, most_work);
+    const DeferredRule& found = *rule;
+    flip_rule_ = std::move(rule);
+    is_deferred_ = true;
+    visit(all_trees());
+    flip_rule_->select(all_trees());
+    return found;
+  }
+
+  // Books the changed rows in all trees and leaves their structure as it is.
+  void defer() {
+    const ChangedScores before = scores_before(context_, changed_);
+    if (changed_.n_added() != 0) book_added(findings_.size());
+    const bool grouped = GainBounds::are_grouped(model_.layout());
+    parallel(n_threads_, checkers_.size(), [&](std::size_t u) {
+      TreeCheck<Sums> check;
+      for (std::size_t t = u; t < findings_.size(); t += checkers_.size()) {
+        if (changed_.n_added() == 0) book(*checkers_[u], t, {}, {});
+        check.reset(t, model_.nodes.tree(t).nodes.size(), grouped);
+        if (checkers_[u]->book_only(check, changed_, is_counted_[t] != 0))
+          finish(*checkers_[u], check);
+      }
+    });
+    defer_rows(context_, changed_, before);
+  }
+
   // Check all trees and find out which nodes are to be regrown; false if a refit is cheaper.
   bool check_by_tolerance(std::span<const std::size_t> sample,
                           std::span<const std::size_t> others) {
@@ -155,7 +226,8 @@ class Updater {
       if (is_too_much_work(sample, cost::most_work)) return false;
     }
     visit(others);
-    settle();
+    flip_rule_->select(all_trees());
+    apply_actions();
     return true;
   }
 
@@ -280,8 +352,11 @@ class Updater {
         if (changed_.n_added() == 0) book(*checkers_[u], t, {}, {});
         if (!check) check = std::make_unique<TreeCheck<Sums>>();
         check->reset(t, model_.nodes.tree(t).nodes.size(), grouped);
-        check->is_survey = fidelity_.has_value();
-        if (!checkers_[u]->begin(*check, changed_, is_counted_[t] != 0)) continue;
+        check->is_survey = flip_rule_ != nullptr;
+        const bool begun = is_deferred_
+                               ? checkers_[u]->begin_deferred(*check)
+                               : checkers_[u]->begin(*check, changed_, is_counted_[t] != 0);
+        if (!begun) continue;
         if (check->is_waiting()) {
           waiting[i] = std::move(check);
         } else {
@@ -315,7 +390,7 @@ class Updater {
   // A survey is kept until the tolerance is known; a check is finished, and can be used again.
   void end_visit(SplitChecker<Sums>& checker, CheckPtr& check) {
     if (!check->is_survey) return finish(checker, *check);
-    fidelity_->set_flips(check->t, std::move(check->flips));
+    flip_rule_->set_flips(check->t, std::move(check->flips));
     check->drop_answers();
     surveyed_[check->t] = std::move(check);
   }
@@ -328,28 +403,24 @@ class Updater {
     counts_[check.t] += check.counts;
   }
 
-  // --- the fidelity rule ------------------------------------------------------------------------
+  // --- rules that survey first ------------------------------------------------------------------------
 
   // Notes which nodes of these surveyed trees would be regrown if they stood for all.
   void foresee(std::span<const std::size_t> trees) {
-    fidelity_->select(trees);
-    for (const std::size_t t : trees) findings_[t].failed = fidelity_->nodes_to_regrow(t);
+    flip_rule_->select(trees);
+    for (const std::size_t t : trees) findings_[t].failed = flip_rule_->nodes_to_regrow(t);
   }
 
-  // When all trees are surveyed: selects what is done about their flips, and does it but for
-  // regrowing.
-  void settle() {
-    std::vector<std::size_t> trees(findings_.size());
-    std::iota(trees.begin(), trees.end(), std::size_t{0});
-    fidelity_->select(trees);
-    fidelity_->before_settling();
-    std::vector<CheckPtr> waiting(trees.size());
+  // When all trees are surveyed and actions are selected: does everything but for regrowing.
+  void apply_actions() {
+    flip_rule_->before_settling();
+    std::vector<CheckPtr> waiting(findings_.size());
     parallel(n_threads_, checkers_.size(), [&](std::size_t u) {
-      for (std::size_t t = u; t < trees.size(); t += checkers_.size()) {
+      for (std::size_t t = u; t < findings_.size(); t += checkers_.size()) {
         if (!surveyed_[t]) continue;
         CheckPtr check = std::move(surveyed_[t]);
         check->is_survey = false;
-        if (fidelity_->has_actions(t)) checkers_[u]->apply(*check, fidelity_->flips(t));
+        if (flip_rule_->has_actions(t)) checkers_[u]->apply(*check, flip_rule_->flips(t));
         if (check->is_waiting()) {
           waiting[t] = std::move(check);
         } else {
@@ -439,9 +510,10 @@ class Updater {
   ChangedRows& changed_;
   int n_threads_;
   std::size_t k_trees_;
-  std::vector<Findings> findings_;        // per tree
-  std::optional<FidelityRule> fidelity_;  // surveys trees before it checks them
-  std::vector<CheckPtr> surveyed_;        // per tree
+  std::vector<Findings> findings_;       // per tree
+  std::unique_ptr<FlipRule> flip_rule_;  // if trees are surveyed before nodes are regrown
+  bool is_deferred_ = false;             // whether nodes are visited for rows of earlier updates
+  std::vector<CheckPtr> surveyed_;       // per tree
   FidelityEstimate estimate_;
   std::vector<UpdateCounts> counts_;      // per tree
   std::vector<std::uint8_t> is_counted_;  // per tree: its histograms were counted in this update
@@ -465,6 +537,24 @@ bool update_all(UpdateContext& context, ChangedRows& changed, UpdateCounts& coun
 }
 
 }  // namespace
+
+bool regrow_deferred(UpdateContext& context, ChangedRows& none, double most_work,
+                     bool& reaches_target, UpdateCounts& counts) {
+  const auto run = [&](auto updater) {
+    const bool done = updater->run_deferred(most_work, reaches_target);
+    counts = updater->counts();
+    return done;
+  };
+  return context.model.nodes.holds_packed_sums()
+             ? run(std::make_unique<Updater<PackedSums>>(context, none))
+             : run(std::make_unique<Updater<WideSums>>(context, none));
+}
+
+PendingSurvey survey_deferred(UpdateContext& context, ChangedRows& none) {
+  return context.model.nodes.holds_packed_sums()
+             ? Updater<PackedSums>(context, none).survey_pending()
+             : Updater<WideSums>(context, none).survey_pending();
+}
 
 MemorySurvey survey_trees(UpdateContext& context, ChangedRows& changed) {
   return context.model.nodes.holds_packed_sums() ? Updater<PackedSums>(context, changed).survey()

@@ -22,6 +22,21 @@ struct MemorySurvey {
 // restores nodes and rows.
 MemorySurvey survey_trees(UpdateContext& context, ChangedRows& changed);
 
+// What is deferred, and what regrowing it would take.
+struct PendingSurvey {
+  DeferredRows rows;
+  std::int64_t n_nodes = 0;  // whose split is no longer the best
+  double work = 0;           // to reach the rule's fidelity: rows worked on, relative to a refit
+  FidelityEstimate now;
+};
+
+// Regrows nodes for rows that earlier updates deferred, with `none` as changed rows, and works on no
+// more rows than this fraction of all rows in all trees. False if a refit is cheaper.
+bool regrow_deferred(UpdateContext& context, ChangedRows& none, double most_work,
+                     bool& reaches_target, UpdateCounts& counts);
+// The histograms are as before; the caller restores nodes.
+PendingSurvey survey_deferred(UpdateContext& context, ChangedRows& none);
+
 // Recomputes the histograms and gains that a refresh dropped, in all trees.
 void restore_histograms(ModelState& model, int n_threads);
 

@@ -67,6 +67,9 @@ def assert_same_trees(engine_model: EngineModel, model: reference.Model) -> None
             "g": [node.sums.g for node in tree.nodes],
             "h": [node.sums.h for node in tree.nodes],
             "n": [node.sums.n for node in tree.nodes],
+            "deferred_n": [node.deferred.n for node in tree.nodes],
+            "deferred_recorded": [node.deferred.recorded for node in tree.nodes],
+            "deferred_last": [node.deferred.last for node in tree.nodes],
         }
         found = {name: values.tolist() for name, values in engine_model.tree(t).items()}
         assert found == expected

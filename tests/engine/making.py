@@ -44,6 +44,11 @@ def by_fidelity(target: float, memory_floor: float = 0.0) -> reference.UpdateRul
     return reference.UpdateRule("fidelity", 0.0, 1, target, memory_floor)
 
 
+def booking_only() -> reference.UpdateRule:
+    """The fidelity rule, with regrowing deferred."""
+    return reference.UpdateRule("fidelity", 0.0, 1, 0.85, 0.0, regrow=False)
+
+
 # Any update rule.
 TOLERANCES = st.sampled_from([0.0, 0.1, 1.0, 30.0, np.inf])
 RULES = st.one_of(
@@ -52,6 +57,7 @@ RULES = st.one_of(
     st.builds(
         by_fidelity, st.sampled_from([0.0, 0.3, 0.75, 1.0]), st.sampled_from([0.0, 0.001, 0.1])
     ),
+    st.builds(booking_only),
 )
 
 
@@ -160,13 +166,14 @@ def update_engine_model(
     places: int = 1,
     fidelity: float = 0.75,
     memory_floor: float = 0.0,
+    regrow: bool = True,
 ) -> UpdateCounts:
     """Add and remove rows."""
     rows = (added.X, added.y, added.weight, added.ids) if len(added.ids) else (None,) * 4
     n_classes = CLASSES[added.loss]
     classes = (np.arange(n_classes), n_classes)
     return engine_model.update(
-        *rows, removed, *classes, rule, tolerance, places, fidelity, memory_floor, 1
+        *rows, removed, *classes, rule, tolerance, places, fidelity, memory_floor, regrow, 1
     )
 
 

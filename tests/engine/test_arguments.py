@@ -57,7 +57,7 @@ def test_invalid_numbers_of_classes(relabel: list[int]) -> None:
     rows = (added.X, added.y, added.weight, added.ids)
     with pytest.raises(ValueError, match="relabel: each class needs a number of its own"):
         engine_model.update(
-            *rows, NONE, np.array(relabel, np.int64), 3, "regret", 1.0, 1, 0.0, 0.0, 1
+            *rows, NONE, np.array(relabel, np.int64), 3, "regret", 1.0, 1, 0.0, 0.0, True, 1
         )
     assert trees(engine_model) == before
     engine_model.check_state(1)
@@ -88,6 +88,7 @@ def test_arrays_of_another_length(loss: str, what: str, n_rows: int) -> None:
             1,
             0.0,
             0.0,
+            True,
             1,
         )
     assert trees(engine_model) == before

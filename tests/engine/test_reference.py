@@ -25,6 +25,7 @@ from .making import (
     LOSSES,
     RULES,
     Data,
+    by_fidelity,
     estimated,
     fit_bins,
     fit_engine_model,
@@ -116,6 +117,7 @@ def test_any_settings(
             st.integers(0, 10),
             RULES,
             st.booleans(),
+            st.sampled_from([None, None, 0.02, 0.3, np.inf]),
         ),
         min_size=1,
         max_size=3,
@@ -126,9 +128,9 @@ def test_updates(
     max_leaf_nodes: int,
     min_samples_leaf: int,
     subsample: float,
-    steps: list[tuple[int, int, reference.UpdateRule, bool]],
+    steps: list[tuple[int, int, reference.UpdateRule, bool, float | None]],
 ) -> None:
-    """Any sequence of updates, under all rules, with occasional refreshes."""
+    """Any sequence of updates, under all rules, with refreshes and deferred regrowing."""
     everything = make_data(**options, n_rows=110)
     if everything.weight is not None:
         everything.weight[0] = everything.weight.max() + 1
@@ -143,7 +145,7 @@ def test_updates(
     engine_model, model = fit_both(held, **training)
     rng = np.random.default_rng(options["seed"])
     places = {i: place for place, i in enumerate(everything.ids.tolist())}
-    for n_out, n_in, rule, refreshes in steps:
+    for n_out, n_in, rule, refreshes, work in steps:
         out = rng.choice(sorted(model.rows), n_out, replace=False).astype(np.int64)
         free = np.array(sorted(set(everything.ids.tolist()) - set(model.rows)), dtype=np.int64)
         into = everything.take(
@@ -162,6 +164,17 @@ def test_updates(
         if refreshes:
             engine_model.refresh(n_threads=2)
             reference.refresh(model)
+        assert engine_model.rows_deferred == model.deferred.n
+        if work is not None:
+            counts = engine_model.regrow(work, 0.85, 0.001, 1)
+            if counts.refitted:
+                now = np.array([places[i] for i in engine_model.row_ids.tolist()])
+                model = fit_reference(everything.take(now), find_features(held), training)
+            else:
+                updated = reference.regrow_deferred(model, by_fidelity(0.85, 0.001), work)
+                assert updated.nodes_regrown == counts.nodes_regrown
+                assert estimated(counts) == (astuple(updated.fidelity) if updated.fidelity else ())
+                assert engine_model.rows_deferred == model.deferred.n
         engine_model.check_state(n_threads=1)
         scores = engine_model.raw_scores(everything.X, n_threads=1)
         assert scores.tolist() == [model.scores(x) for x in everything.X.tolist()]

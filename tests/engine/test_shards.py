@@ -104,10 +104,23 @@ class _Sequence:
             model.check_state(n_threads=1)
 
     def step(self) -> None:
-        what = self.rng.choice(["add", "remove", "update", "update", "refresh", "refit", "grow"])
+        what = self.rng.choice(
+            ["add", "remove", "update", "update", "regrow", "refresh", "refit", "grow"]
+        )
         if what in ("refresh", "refit"):
             for model in self.models.values():
                 getattr(model, what)(1)
+            return
+        if what == "regrow":
+            work = self.rng.choice([0.02, 0.2, np.inf])
+            found = {
+                (*counted(counts), counts.work, counts.rows_deferred)
+                for counts in (
+                    model.regrow(work, 0.85, 0.001, self.rng.choice([1, 2]))
+                    for model in self.models.values()
+                )
+            }
+            assert len(found) == 1, found
             return
         removed = np.zeros(0, np.int64)
         if what in ("remove", "update"):
@@ -130,10 +143,11 @@ class _Sequence:
                 self.data.y[:] = self.data.y + 1
         rule = self.rng.choice(
             [
-                *(("regret", tolerance, 2, 0.0, 0.0) for tolerance in (0.0, 0.3, 1.2, np.inf)),
-                *(("fidelity", 0.0, 2, target, 0.0) for target in (0.0, 0.5, 0.75, 1.0)),
-                ("fidelity", 0.0, 2, 0.75, 0.02),
-                ("rank", 0.1, 2, 0.0, 0.0),
+                *(("regret", t, 2, 0.0, 0.0, True) for t in (0.0, 0.3, 1.2, np.inf)),
+                *(("fidelity", 0.0, 2, target, 0.0, True) for target in (0.0, 0.5, 0.85, 1.0)),
+                ("fidelity", 0.0, 2, 0.85, 0.02, True),
+                *(("fidelity", 0.0, 2, 0.85, 0.02, False),) * 3,
+                ("rank", 0.1, 2, 0.0, 0.0, True),
             ]
         )
         n_threads = self.rng.choice([1, 2])

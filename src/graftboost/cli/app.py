@@ -49,6 +49,10 @@ Request = Annotated[
     str | None,
     typer.Option(metavar="ID", help="Id of the request in the receipt.", show_default="a new id"),
 ]
+Later = Annotated[
+    bool,
+    typer.Option("--later", help="Only book the rows now; the command regrow does the rest later."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -125,11 +129,17 @@ def fit(
 
 @app.command()
 @failing_clearly
-def add(store: StorePath, data: Data, request: Request = None, json: Json = False) -> None:
+def add(
+    store: StorePath,
+    data: Data,
+    later: Later = False,
+    request: Request = None,
+    json: Json = False,
+) -> None:
     """Add the rows of a file with the same columns as the file passed to fit."""
     from graftboost.cli import change_commands
 
-    change_commands.add(Output(json), store, data, request)
+    change_commands.add(Output(json), store, data, later, request)
 
 
 @app.command()
@@ -142,13 +152,45 @@ def remove(
     compact: Annotated[
         bool, typer.Option("--compact", help="Also rewrite the files without the rows.")
     ] = False,
+    later: Later = False,
     request: Request = None,
     json: Json = False,
 ) -> None:
     """Remove rows by ids, by a file of ids, or by a condition."""
     from graftboost.cli import change_commands
+    from graftboost.cli.chosen_rows import ChosenRows
 
-    change_commands.remove(Output(json), store, ids or [], ids_file, where, compact, request)
+    chosen = ChosenRows(ids or [], ids_file, where)
+    change_commands.remove(Output(json), store, chosen, compact, later, request)
+
+
+@app.command()
+@failing_clearly
+def regrow(
+    store: StorePath,
+    work: Annotated[
+        float | None,
+        typer.Option(
+            metavar="FRACTION",
+            help="The most work to do, as a fraction of a refit, such as 0.05.",
+            show_default="no limit",
+        ),
+    ] = None,
+    fidelity: Annotated[
+        float | None,
+        typer.Option(
+            metavar="FRACTION",
+            help="The fraction of what a retrain would forget that is to be reached.",
+            show_default="the parameter of the model",
+        ),
+    ] = None,
+    request: Request = None,
+    json: Json = False,
+) -> None:
+    """Regrow nodes for rows that were added or removed with --later."""
+    from graftboost.cli import change_commands
+
+    change_commands.regrow(Output(json), store, work, fidelity, request)
 
 
 @app.command()
@@ -268,8 +310,10 @@ def audit(
 ) -> None:
     """Measure on a copy of the model what removing rows would forget."""
     from graftboost.cli import query_commands
+    from graftboost.cli.chosen_rows import ChosenRows
 
-    query_commands.audit(Output(json), store, ids or [], ids_file, where, details, plot)
+    chosen = ChosenRows(ids or [], ids_file, where)
+    query_commands.audit(Output(json), store, chosen, details, plot)
 
 
 @app.command()

@@ -1,11 +1,11 @@
-"""The commands that change a store: `add`, `remove`, `refit` and `compact`."""
+"""The commands that change a store: `add`, `remove`, `regrow`, `refit` and `compact`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graftboost.cli.chosen_rows import chosen_ids
+from graftboost.cli.chosen_rows import ChosenRows
 from graftboost.cli.column_roles import feature_names, has_text_classes, roles_of, text_columns
 from graftboost.cli.output import Output
 from graftboost.cli.receipt_result import as_result
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from graftboost.estimators.report import UpdateReport
 
 
-def add(output: Output, path: Path, data: Path, request: str | None) -> None:
+def add(output: Output, path: Path, data: Path, later: bool, request: str | None) -> None:
     """Add the rows of a file."""
     from graftboost.cli import tables
 
@@ -35,32 +35,53 @@ def add(output: Output, path: Path, data: Path, request: str | None) -> None:
         weight = None if roles.weight is None else tables.column(rows, roles.weight, data)
         kept = {name: tables.values(rows, name, data) for name in store.attribute_names}
         with output.working(f"Adding {rows.num_rows:,} rows"):
-            report = store.add(X, y, weight, row_ids=ids, attributes=kept or None, request=request)
+            report = store.add(
+                X,
+                y,
+                weight,
+                row_ids=ids,
+                attributes=kept or None,
+                request=request,
+                regrow=not later,
+            )
         _show_change(output, store, report)
 
 
 def remove(
     output: Output,
     path: Path,
-    ids: list[int],
-    ids_file: Path | None,
-    condition: str | None,
+    rows: ChosenRows,
     compact: bool,
+    later: bool,
     request: str | None,
 ) -> None:
     """Remove rows."""
     with Store.open(path) as store:
-        chosen = chosen_ids(store, ids, ids_file, condition)
+        chosen = rows.ids_in(store)
         if not len(chosen):
             output.result(
                 {"removed": 0, "rows": store.n_rows}, "No rows were found; nothing was removed."
             )
             return
         with output.working(f"Removing {len(chosen):,} rows"):
-            report = store.remove(chosen, request=request)
+            report = store.remove(chosen, request=request, regrow=not later)
         if compact:
             with output.working("Rewriting the files"):
                 store.compact()
+        _show_change(output, store, report)
+
+
+def regrow(
+    output: Output, path: Path, work: float | None, fidelity: float | None, request: str | None
+) -> None:
+    """Regrow nodes for rows that were only booked."""
+    with Store.open(path) as store:
+        n_rows = store.summary()["rows_not_yet_regrown"]
+        if not n_rows:
+            output.result({"rows_not_yet_regrown": 0}, "There is nothing to regrow.")
+            return
+        with output.working(f"Regrowing nodes for {n_rows:,} rows"):
+            report = store.regrow(work, fidelity=fidelity, request=request)
         _show_change(output, store, report)
 
 

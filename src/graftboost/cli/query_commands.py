@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from graftboost.cli.chosen_rows import chosen_ids
+from graftboost.cli.chosen_rows import ChosenRows
 from graftboost.cli.column_roles import feature_names, text_columns
 from graftboost.cli.output import SHORT_DIGEST, Output
 from graftboost.cli.receipt_result import as_result
@@ -100,7 +100,10 @@ def receipt(output: Output, path: Path, request: str | None, row: int | None) ->
         else:
             assert request is not None
             chosen = store.receipt(request)
-        output.result(as_result(store, chosen), chosen.in_words(store.refitted_since(chosen)))
+        words = chosen.in_words(
+            store.refitted_since(chosen), store.regrown_by(chosen) if chosen.deferred else None
+        )
+        output.result(as_result(store, chosen), words)
 
 
 def verify(output: Output, path: Path) -> None:
@@ -122,9 +125,7 @@ def verify(output: Output, path: Path) -> None:
 def audit(
     output: Output,
     path: Path,
-    ids: list[int],
-    ids_file: Path | None,
-    condition: str | None,
+    rows: ChosenRows,
     details: bool,
     plot: Path | None,
 ) -> None:
@@ -132,7 +133,7 @@ def audit(
     from graftboost.audit import audit_removal
 
     with Store.open(path, read_only=True) as store:
-        chosen = chosen_ids(store, ids, ids_file, condition)
+        chosen = rows.ids_in(store)
         if not len(chosen):
             output.result({"rows": 0}, "No rows were found; there is nothing to audit.")
             return

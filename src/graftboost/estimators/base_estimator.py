@@ -58,7 +58,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         bin_edges: Mapping[str | int, ArrayLike] | Sequence[ArrayLike | None] | None = None,
         subsample: float = 1.0,
         categorical_features: ArrayLike | None = "from_dtype",
-        fidelity: float = 0.75,
+        fidelity: float = 0.85,
         memory_floor: float = 0.02,
         update_rule: str = "fidelity",
         tolerance: float | None = None,

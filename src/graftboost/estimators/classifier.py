@@ -86,7 +86,7 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
         subsample: float = 1.0,
         categorical_features: ArrayLike | None = "from_dtype",
         class_weight: Mapping[Any, float] | str | None = None,
-        fidelity: float = 0.75,
+        fidelity: float = 0.85,
         memory_floor: float = 0.02,
         update_rule: str = "fidelity",
         tolerance: float | None = None,

@@ -24,9 +24,10 @@ class Forgetting:
         How much more a retrain would change them, as far as the splits that were kept tell.
     memory_left_error : float
         The standard error of `memory_left`.
-    most_memory_left : float
-        The largest memory that is left of a single row.
-    rows_remembered, rows_still_remembered : int
+    most_memory_left : float or None
+        The largest memory that is left of a single row. This and the following are None for
+        `regrow`: of rows that were removed earlier, only sums are known.
+    rows_remembered, rows_still_remembered : int or None
         Rows of which the model remembered at least `memory_floor`, and still does.
 
     Examples
@@ -41,9 +42,9 @@ class Forgetting:
     achieved: float
     memory_left: float
     memory_left_error: float
-    most_memory_left: float
-    rows_remembered: int
-    rows_still_remembered: int
+    most_memory_left: float | None = None
+    rows_remembered: int | None = None
+    rows_still_remembered: int | None = None
 
     @property
     def fidelity(self) -> float:
@@ -57,8 +58,10 @@ class Forgetting:
         total = self.achieved + self.memory_left
         return abs(self.achieved) * self.memory_left_error / total**2 if total > 0 else math.inf
 
-    def in_words(self, n_removed: int, n_added: int = 0) -> str:
+    def in_words(self, n_removed: int = 0, n_added: int = 0) -> str:
         """Return a sentence for people, for an update of this many rows."""
+        if self.rows_remembered is None or self.rows_still_remembered is None:
+            return self._fidelity_in_words()
         n_rows = n_removed + n_added
         what = "remembered" if not n_added else "remembered or to be learned"
         if not n_removed:
@@ -70,9 +73,10 @@ class Forgetting:
         now = f"{self.rows_still_remembered:,} still {are}"
         if not self.rows_still_remembered:
             now = "none is any more"
-        fidelity = f"estimated fidelity {self.fidelity:.2f} ± {self.fidelity_error:.2f}"
+        rows = f"{self.rows_remembered:,} of {n_rows:,} rows {were} clearly {what}, {now}"
+        return f"{rows}; {self._fidelity_in_words()}"
+
+    def _fidelity_in_words(self) -> str:
         if not self.fidelity_error <= LARGEST_ERROR:
-            fidelity = "too little to estimate the fidelity"
-        return (
-            f"{self.rows_remembered:,} of {n_rows:,} rows {were} clearly {what}, {now}; {fidelity}"
-        )
+            return "too little to estimate the fidelity"
+        return f"estimated fidelity {self.fidelity:.2f} ± {self.fidelity_error:.2f}"

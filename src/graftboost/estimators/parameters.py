@@ -76,7 +76,7 @@ DESCRIPTIONS = """\
         dtype (pandas category, polars Categorical and Enum, pyarrow dictionary). Features listed by
         name, index or mask may also contain numbers or text; their distinct values are the
         categories. A category that was not seen in `fit` is different from all known categories.
-    fidelity : float, default=0.75
+    fidelity : float, default=0.85
         How much of what a retrain would achieve an update should achieve for the rows it adds and
         removes, measured by their losses. More takes longer. 0 keeps the structure of all trees,
         unless an update adds an unseen class or the first weights.

@@ -51,6 +51,9 @@ class UpdateReport:
     seconds : mapping of str to float
         Time per phase: "reading" the arguments, "checking" and "regrowing" nodes, "refitting",
         and "total".
+    rows_deferred : int
+        Rows of this and earlier updates that were only booked: `regrow` is yet to be called for
+        them.
 
     Examples
     --------
@@ -79,6 +82,7 @@ class UpdateReport:
     rows_shifted: int
     forgetting: Forgetting | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
+    rows_deferred: int = 0
 
     @property
     def fidelity(self) -> float:
@@ -106,6 +110,8 @@ class UpdateReport:
         if self.forgetting is not None:
             words = self.forgetting.in_words(len(self.removed_ids), len(self.added_ids))
             lines.append(f"  {words}")
+        if self.rows_deferred:
+            lines.append(f"  {self.rows_deferred:,} rows are booked and not yet regrown")
         return "\n".join(lines)
 
     def _milliseconds(self, phase: str) -> str:

@@ -18,7 +18,7 @@ from graftboost.input.row_ids import NO_IDS
 from graftboost.input.sparse import AnyTable, for_engine
 
 if TYPE_CHECKING:
-    from graftboost._engine import EngineModel, FidelityEstimate
+    from graftboost._engine import EngineModel, FidelityEstimate, UpdateCounts
 
 RULES = ("fidelity", "regret", "rank")
 TOLERANCES = {"regret": 3.0, "rank": 0.1}  # by default
@@ -32,6 +32,7 @@ UPDATE_PARAMETERS = (
     "n_jobs",
 )
 SCALE_ERROR = 0.4  # memory is estimated to within a factor of about 1.5
+LEAST_FIDELITY = 1e-12  # with 0, the engine does not survey the trees at all
 MOST_CANDIDATES = 2**62  # more than any node has, for an infinite tolerance
 
 
@@ -53,6 +54,36 @@ def check_tolerance(update_rule: str, tolerance: float | None) -> None:
         )
 
 
+def check_regrow(regrow: Any, fidelity: float | None, update_rule: str) -> None:
+    """Raise unless an update can regrow nodes, or leave that for later, as these arguments say."""
+    if not isinstance(regrow, bool | np.bool_):
+        raise TypeError(
+            f"regrow is of type {type(regrow).__name__}, but True or False is expected."
+        )
+    if regrow:
+        return
+    if update_rule != "fidelity":
+        raise ValueError(
+            f"regrow=False applies to update_rule='fidelity', but update_rule is {update_rule!r}. "
+            "Set another update_rule, or call without regrow."
+        )
+    if fidelity is not None:
+        raise ValueError(
+            "fidelity is given with regrow=False, which only books the rows. Pass fidelity to "
+            "regrow() instead."
+        )
+
+
+def check_work(work: Any) -> None:
+    """Raise ValueError if this cannot limit the work of `regrow`; None stands for no limit."""
+    is_number = isinstance(work, Real) and not isinstance(work, bool)
+    if work is not None and not (is_number and work > 0):
+        raise ValueError(
+            f"work is {work!r}, but a positive number is expected: the fraction of the work of a "
+            "refit, such as 0.05."
+        )
+
+
 @dataclass(frozen=True)
 class Rule:
     """The rule that decides which nodes an update regrows.
@@ -69,6 +100,8 @@ class Rule:
         How much worse than the best candidate a split may be; 0 for the fidelity rule.
     top_candidates : int
         The rank rule keeps a split that is among this many best candidates of its node.
+    regrow : bool
+        Whether nodes are regrown. Otherwise, rows are only booked; `RegrowRequest` regrows later.
     """
 
     name: str
@@ -76,16 +109,20 @@ class Rule:
     memory_floor: float
     tolerance: float
     top_candidates: int
+    regrow: bool = True
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Any], fidelity: float | None = None) -> Rule:
+    def of(
+        cls, parameters: Mapping[str, Any], fidelity: float | None = None, regrow: bool = True
+    ) -> Rule:
         """Return the rule for the parameters of an estimator, with this target if it is given."""
         check_fidelity(fidelity)
+        check_regrow(regrow, fidelity, parameters["update_rule"])
         name, tolerance = parameters["update_rule"], parameters["tolerance"]
         check_tolerance(name, tolerance)
         if name == "fidelity":
             target = parameters["fidelity"] if fidelity is None else fidelity
-            return cls(name, float(target), float(parameters["memory_floor"]), 0.0, 1)
+            return cls(name, float(target), float(parameters["memory_floor"]), 0.0, 1, bool(regrow))
         if fidelity is not None:
             raise ValueError(
                 f"fidelity applies to update_rule='fidelity', but update_rule is {name!r}. "
@@ -197,31 +234,82 @@ class UpdateRequest:
             self.rule.top_candidates,
             self.rule.fidelity,
             self.rule.memory_floor,
+            self.rule.regrow,
             n_threads,
             argument,
         )
-        if counts.refitted:
-            seconds["refitting"] = counts.seconds_refitting
-        else:
-            seconds["checking"] = counts.seconds_checking
-            seconds["regrowing"] = counts.seconds_regrowing
-        seconds["total"] = seconds["reading"] + time.perf_counter() - read
-        return UpdateReport(
-            "refit" if counts.refitted else "in-place",
-            self.added_ids,
-            self.removed,
-            counts.trees_touched,
-            counts.nodes_checked,
-            counts.nodes_regrown,
-            counts.rows_regrown,
-            counts.nodes_shifted,
-            counts.rows_shifted,
-            _forgetting(counts.fidelity),
-            seconds,
-        )
+        return _report(counts, self.added_ids, self.removed, seconds, read)
 
 
-def _forgetting(estimate: FidelityEstimate | None) -> Forgetting | None:
+@dataclass(frozen=True)
+class RegrowRequest:
+    """A request to regrow nodes for rows that earlier updates only booked.
+
+    Attributes
+    ----------
+    rule : Rule
+        The fidelity rule, with the target.
+    work : float
+        The most rows to work on, relative to all rows in all trees; from 1 on, the model may be
+        refitted instead.
+    """
+
+    rule: Rule
+    work: float = math.inf
+
+    @classmethod
+    def of(
+        cls, parameters: Mapping[str, Any], work: float | None, fidelity: float | None
+    ) -> RegrowRequest:
+        """Return the request for the parameters of an estimator; raises what `Rule.of` raises."""
+        check_work(work)
+        rule = Rule.of(parameters, fidelity)
+        if rule.name != "fidelity":
+            raise ValueError(
+                f"regrow applies to update_rule='fidelity', but update_rule is {rule.name!r}. Set "
+                "another update_rule, or call refit()."
+            )
+        return cls(rule, math.inf if work is None else float(work))
+
+    def apply(self, engine_model: EngineModel, n_threads: int) -> UpdateReport:
+        """Regrow nodes of an engine model, which is unchanged if this raises."""
+        start = time.perf_counter()
+        target = max(self.rule.fidelity, LEAST_FIDELITY)
+        counts = engine_model.regrow(self.work, target, self.rule.memory_floor, n_threads)
+        return _report(counts, NO_IDS, NO_IDS, {}, start)
+
+
+def _report(
+    counts: UpdateCounts,
+    added_ids: NDArray[np.int64],
+    removed_ids: NDArray[np.int64],
+    seconds: dict[str, float],
+    start: float,
+) -> UpdateReport:
+    """Return the report of what the engine has done since `start`."""
+    if counts.refitted:
+        seconds["refitting"] = counts.seconds_refitting
+    else:
+        seconds["checking"] = counts.seconds_checking
+        seconds["regrowing"] = counts.seconds_regrowing
+    seconds["total"] = seconds.get("reading", 0.0) + time.perf_counter() - start
+    return UpdateReport(
+        "refit" if counts.refitted else "in-place",
+        added_ids,
+        removed_ids,
+        counts.trees_touched,
+        counts.nodes_checked,
+        counts.nodes_regrown,
+        counts.rows_regrown,
+        counts.nodes_shifted,
+        counts.rows_shifted,
+        forgetting_of(counts.fidelity),
+        seconds,
+        counts.rows_deferred,
+    )
+
+
+def forgetting_of(estimate: FidelityEstimate | None) -> Forgetting | None:
     """Return the estimate of the engine, with the uncertainty of its scale."""
     if estimate is None:
         return None
@@ -229,7 +317,9 @@ def _forgetting(estimate: FidelityEstimate | None) -> Forgetting | None:
         estimate.achieved,
         estimate.left,
         math.hypot(estimate.left_error, SCALE_ERROR * estimate.left),
-        estimate.most_left,
-        estimate.rows_remembered,
-        estimate.rows_still_remembered,
+        *(
+            (estimate.most_left, estimate.rows_remembered, estimate.rows_still_remembered)
+            if estimate.is_of_rows
+            else ()
+        ),
     )

@@ -15,12 +15,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from graftboost.estimators.memory import stats_bytes
 from graftboost.estimators.parameters import CONSTRAINTS
+from graftboost.estimators.pending import Pending
 from graftboost.estimators.report import UpdateReport
 from graftboost.estimators.row_memory import RowMemory
 from graftboost.estimators.threads import thread_count
 from graftboost.estimators.update_request import (
+    LEAST_FIDELITY,
     UPDATE_PARAMETERS,
     AddedRows,
+    RegrowRequest,
     Rule,
     UpdateRequest,
     check_fidelity,
@@ -36,9 +39,6 @@ from graftboost.input.wiping import Copies, largest
 if TYPE_CHECKING:
     from graftboost._engine import EngineModel
     from graftboost.estimators.update_lock import UpdateLock
-
-
-LEAST_FIDELITY = 1e-12  # with 0, updates do not survey the trees at all
 
 
 def _has_partial_fit(model: Updatable) -> bool:
@@ -79,6 +79,7 @@ class Updatable(ABC):
         *,
         row_ids: ArrayLike | None = None,
         fidelity: float | None = None,
+        regrow: bool = True,
     ) -> UpdateReport:
         """Add rows to the model.
 
@@ -95,6 +96,9 @@ class Updatable(ABC):
             the largest id ever used.
         fidelity : float, default=None
             The target of this update. Default: the parameter of the model.
+        regrow : bool, default=True
+            Whether to regrow nodes until the target is reached. With False, the rows are only
+            booked, in a time that does not depend on their effect; call `regrow` later.
 
         Returns
         -------
@@ -113,9 +117,15 @@ class Updatable(ABC):
         """
         if X is None:
             raise ValueError("X is None. Pass the features of the rows to add.")
-        return self.update(X, y, sample_weight, row_ids=row_ids, fidelity=fidelity)
+        return self.update(X, y, sample_weight, row_ids=row_ids, fidelity=fidelity, regrow=regrow)
 
-    def remove(self, row_ids: ArrayLike | slice, *, fidelity: float | None = None) -> UpdateReport:
+    def remove(
+        self,
+        row_ids: ArrayLike | slice,
+        *,
+        fidelity: float | None = None,
+        regrow: bool = True,
+    ) -> UpdateReport:
         """Remove rows from the model.
 
         Parameters
@@ -125,6 +135,9 @@ class Updatable(ABC):
             all rows of the model with ids from 100 to 199.
         fidelity : float, default=None
             The target of this update. Default: the parameter of the model.
+        regrow : bool, default=True
+            Whether to regrow nodes until the target is reached. With False, the rows are only
+            booked, in a time that does not depend on their effect; call `regrow` later.
 
         Returns
         -------
@@ -143,7 +156,7 @@ class Updatable(ABC):
         """
         if row_ids is None:
             raise ValueError("row_ids is None. Pass ids, a mask over row_ids_, or a slice of ids.")
-        return self._update(None, None, None, None, row_ids, "row_ids", fidelity)
+        return self._update(None, None, None, None, row_ids, "row_ids", fidelity, regrow)
 
     def update(
         self,
@@ -154,6 +167,7 @@ class Updatable(ABC):
         row_ids: ArrayLike | None = None,
         remove: ArrayLike | slice | None = None,
         fidelity: float | None = None,
+        regrow: bool = True,
     ) -> UpdateReport:
         """Add and remove rows in one pass, for example for a sliding window.
 
@@ -166,13 +180,16 @@ class Updatable(ABC):
             that is removed in the same call.
         fidelity : float, default=None
             The target of this update. Default: the parameter of the model.
+        regrow : bool, default=True
+            Whether to regrow nodes until the target is reached. With False, the rows are only
+            booked, in a time that does not depend on their effect; call `regrow` later.
 
         Returns
         -------
         UpdateReport
             What the update did.
         """
-        return self._update(X, y, sample_weight, row_ids, remove, "remove", fidelity)
+        return self._update(X, y, sample_weight, row_ids, remove, "remove", fidelity, regrow)
 
     def _update(
         self,
@@ -183,13 +200,14 @@ class Updatable(ABC):
         remove: ArrayLike | slice | None,
         argument: str,
         fidelity: float | None,
+        regrow: bool,
     ) -> UpdateReport:
         """Update; error messages call the rows to remove `argument`."""
         start = time.perf_counter()
         self._check_updatable()
         with self._update_lock.lock, Copies() as copies:
             change = self._read_change(
-                X, y, sample_weight, row_ids, remove, argument, fidelity, copies
+                X, y, sample_weight, row_ids, remove, argument, fidelity, regrow, copies
             )
             report = self._apply(change, argument, start)
         return report  # noqa: RET504 - outside the block, so that Ctrl-C always releases the lock
@@ -203,6 +221,7 @@ class Updatable(ABC):
         remove: ArrayLike | slice | None,
         argument: str,
         fidelity: float | None = None,
+        regrow: bool = True,
         copies: Copies | None = None,
     ) -> UpdateRequest:
         """Validate the arguments of an update and encode them for the engine.
@@ -210,13 +229,16 @@ class Updatable(ABC):
         New arrays are registered in `copies`, to be overwritten after the update.
         """
         parameters = self._read_update_parameters()
-        candidates = {"split_sample": self.split_sample, "max_bins": self.max_bins}
-        rule = Rule.of({**parameters, **candidates}, fidelity)
+        rule = Rule.of(self._with_candidates(parameters), fidelity, regrow)
         removed = NO_IDS if remove is None else ids_to_remove(self._engine_model, remove, argument)
         added, relabel, classes = self._rows_to_add(
             X, y, sample_weight, row_ids, Copies() if copies is None else copies
         )
         return UpdateRequest(rule, removed, added, classes, relabel)
+
+    def _with_candidates(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters of updates, with those that the number of candidates follows from."""
+        return {**parameters, "split_sample": self.split_sample, "max_bins": self.max_bins}
 
     def _read_update_parameters(self) -> dict[str, Any]:
         """Validate the parameters that updates read, and return them."""
@@ -339,6 +361,57 @@ class Updatable(ABC):
                 thread_count(self.n_jobs),
             )
         return RowMemory(ids, found, self.memory_floor, work)
+
+    def regrow(self, work: float | None = None, *, fidelity: float | None = None) -> UpdateReport:
+        """Regrow nodes for all rows that were added or removed with ``regrow=False``.
+
+        Regrowing a node takes the same time for one changed row as for fifty, so this is cheaper
+        than regrowing after each update. Nodes are regrown in the order of what they are worth.
+
+        Parameters
+        ----------
+        work : float, default=None
+            The most work to do, as a fraction of a refit: the rows of the regrown nodes, relative
+            to all rows in all trees. Call again to continue. Default: no limit; the model is
+            refitted if that is cheaper.
+        fidelity : float, default=None
+            The target for all these rows together. Default: the parameter of the model.
+
+        Returns
+        -------
+        UpdateReport
+            What was done. `rows_deferred` is 0 if the target is reached.
+
+        Examples
+        --------
+        >>> from graftboost import GraftBoostClassifier
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> model = GraftBoostClassifier(n_estimators=20).fit(*load_breast_cancer(return_X_y=True))
+        >>> for row_id in range(8):
+        ...     report = model.remove(row_id, regrow=False)
+        >>> report.rows_deferred, model.regrow().rows_deferred
+        (8, 0)
+        """
+        self._check_updatable()
+        with self._update_lock.lock:
+            request = RegrowRequest.of(
+                self._with_candidates(self._read_update_parameters()), work, fidelity
+            )
+            self._engine_model.histogram_memory = stats_bytes(self.stats_memory)
+            report = request.apply(self._engine_model, thread_count(self.n_jobs))
+            if report.strategy == "refit":
+                self._forget_categories()
+        return report
+
+    @property
+    def pending_(self) -> Pending:
+        """What `regrow` has to do for rows that were added or removed with ``regrow=False``."""
+        self._check_updatable()
+        with self._update_lock.lock:
+            self._read_update_parameters()
+            return Pending.of(
+                self._engine_model, self.fidelity, self.memory_floor, thread_count(self.n_jobs)
+            )
 
     def refit(self) -> Self:
         """Train all trees again on the rows that the model holds.

@@ -7,7 +7,8 @@ because both add up integers and round floating-point numbers in the same places
 The modules are the stages of the algorithm. For training, read `bins`, `loss`, `tree`,
 `split_evaluation`, `tree_grower` and `boosting`, in this order. For updates, read `update` and
 the stages it consists of: `booking`, `flips`, `row_memory`, `selection`, `split_check`, `regrow`
-and `growth_order`. `refresh` recomputes leaf values.
+and `growth_order`. `deferral` regrows nodes later, for many updates at once. `refresh` recomputes
+leaf values.
 
 Examples
 --------
@@ -30,7 +31,7 @@ from graftboost.reference.loss import Loss, Sums
 from graftboost.reference.refresh import refresh
 from graftboost.reference.tree import Node, Split, Tree
 from graftboost.reference.tree_update import UpdateRule
-from graftboost.reference.update import Updated, update
+from graftboost.reference.update import Updated, regrow_deferred, update
 
 __all__ = [
     "Feature",
@@ -46,5 +47,6 @@ __all__ = [
     "fit",
     "fit_feature",
     "refresh",
+    "regrow_deferred",
     "update",
 ]

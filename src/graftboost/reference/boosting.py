@@ -24,6 +24,15 @@ class Row:
 
 
 @dataclass
+class DeferredRows:
+    """The rows that were booked since nodes were last regrown for all of them."""
+
+    n: int = 0
+    achieved: int = 0  # change of their losses by booking, in units of memory
+    settled: int = 0  # memory that was recovered by regrowing since then
+
+
+@dataclass
 class Model:
     """A trained model."""
 
@@ -34,6 +43,7 @@ class Model:
     base: list[float] = field(default_factory=list)
     trees: list[Tree] = field(default_factory=list)
     gradients: list[dict[int, int]] = field(default_factory=list)  # per tree, by id
+    deferred: DeferredRows = field(default_factory=DeferredRows)
 
     def encode(self, x: Sequence[float], y: float, weight: float | None) -> Row:
         """A raw row as the model holds it."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from graftboost.reference.loss import NO_SUMS, Sums
 from graftboost.reference.split_evaluation import best_split, candidates, sums_over
-from graftboost.reference.tree import NEVER, NO_SPLIT, Split
+from graftboost.reference.tree import NEVER, NO_SPLIT, Split, Tree
 from graftboost.reference.tree_update import LARGEST_SHIFT, ROWS_PER_MOVE, TreeUpdate
 
 
@@ -18,6 +19,7 @@ class Flip:
     weight: float  # how much of a difference at the node is left after more trees
     splits: bool = True  # whether the node can be split at all
     is_void: bool = False  # whether the split leaves a child too little
+    regret: float = math.inf
     best: Split = NO_SPLIT
     left: Sums = NO_SUMS
     shifted: Split = NO_SPLIT  # a better threshold of the split's own feature
@@ -25,6 +27,16 @@ class Flip:
     regrown_below: float = math.inf  # the flip is settled if less than this is tolerated
     shifted_below: float = math.inf
     action: str = ""  # "shift", "regrow" or nothing
+
+
+def flips_that_stay(tree: Tree, flips: Mapping[int, Flip]) -> dict[int, Flip]:
+    """The flips that are neither settled themselves nor below a node that is regrown."""
+    regrown = {index for index, flip in flips.items() if flip.action == "regrow"}
+    return {
+        index: flip
+        for index, flip in flips.items()
+        if not flip.action and not regrown.intersection(tree.path(index))
+    }
 
 
 def survey(update: TreeUpdate, touched: set[int]) -> dict[int, Flip]:
@@ -65,6 +77,7 @@ def _find_flip(update: TreeUpdate, index: int) -> Flip | None:
     if not flip.is_void:
         factor = flip.weight * flip.weight
         n = node.sums.n
+        flip.regret = best - current
         flip.regrown_below = factor * update.relative_regret(best, current, n)
         flip.shifted_below = flip.regrown_below
         if flip.n_moving:

@@ -18,7 +18,7 @@ def refresh(model: Model) -> None:
             node.value = model.settings.leaf_value(node.sums)
             if node.left >= 0:
                 node.gain = update.current_gain(node)
-            else:
+            elif not node.deferred.n:  # those of deferred rows are evaluated when they are regrown
                 node.gain, node.split = best_split(
                     model.settings, node.rows, update.codes, update.recorded
                 )

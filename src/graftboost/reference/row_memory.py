@@ -21,18 +21,23 @@ MEMORY_UNIT = 2.0**-28
 LARGEST_LOSS = 2.0**12
 DAMPING = 0.7  # the part of a difference just above the leaves that is left after more trees
 OPTIMISM = 0.08  # the part of what splits add to a row's score that they would not add without it
+IN_PLACE = 1.3  # regrowing shifts scores by more than a retrain: later trees do not adapt to it
 
 Flips = Sequence[Mapping[int, Flip]]  # per tree, by node
 
 
 @dataclass
 class ChangedRow:
-    """A row that an update removes or adds, with its leaf (a node) in every tree before that."""
+    """A row that an update removes or adds, with its leaf (a node) in every tree before that.
+
+    What an added row records is known when it is booked.
+    """
 
     row_id: int
     row: Row
     enters: bool
     leaves: list[int] = field(default_factory=list)
+    recorded: dict[int, int] = field(default_factory=dict)  # per tree in whose subsample it is
 
 
 class RowLosses:
@@ -113,6 +118,24 @@ def shifts_of(model: Model, flips: Flips, row: ChangedRow) -> list[float]:
     for t, _, shift in each_shift(model, flips, row):
         shifts[t % len(shifts)] += shift
     return shifts
+
+
+def size_of_shifts(model: Model, flips: Flips, row: ChangedRow) -> float:
+    """The sum of the absolute values of all shifts of a row."""
+    size = 0.0
+    for _, _, shift in each_shift(model, flips, row):
+        size += abs(shift)
+    return size
+
+
+def part_left(settled: float, stay: float) -> float:
+    """The part of the shifts of flips that stay by which a retrain would still shift a score.
+
+    It depends on the sizes of the shifts of settled flips, which shifted the score too far, and of
+    those that stay.
+    """
+    total = settled + stay
+    return 1 - 0.5 * (settled / total) if total > 0 else 1.0
 
 
 def memory_error(

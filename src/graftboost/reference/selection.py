@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 from graftboost.reference.boosting import Model
 from graftboost.reference.row_memory import (
+    IN_PLACE,
     MEMORY_UNIT,
     ChangedRow,
     Flips,
     RowLosses,
     each_shift,
+    part_left,
     shifts_of,
 )
 from graftboost.reference.tree_update import UpdateRule
@@ -54,27 +56,36 @@ def select(
         for i in chosen
     }
 
-    def recovered(tolerance: float) -> float:
-        """The memory that is recovered by settling all flips above a tolerance."""
-        total = 0
+    def reaches_target(tolerance: float) -> bool:
+        """Whether settling all flips above a tolerance reaches the target."""
+        recovered = left = 0
         for i in chosen:
-            settled = [0.0] * len(model.base)
+            settled, stay = [0.0] * len(model.base), [0.0] * len(model.base)
+            size_settled = size_staying = 0.0
             for settled_below, t, shift in shifts[i]:
                 if settled_below > tolerance or math.isinf(settled_below):
                     settled[t % len(settled)] += shift
-            total += losses.memory(rows[i], scores[i], settled)
-        return float(total)
+                    size_settled += abs(shift)
+                else:
+                    stay[t % len(stay)] += shift
+                    size_staying += abs(shift)
+            part = part_left(size_settled, size_staying)
+            settled = [shift * IN_PLACE for shift in settled]
+            recovered += losses.memory(rows[i], scores[i], settled)
+            now = [shift + score for shift, score in zip(settled, scores[i], strict=True)]
+            left += losses.memory(rows[i], now, [shift * part for shift in stay])
+        total = done + float(recovered)
+        return total >= rule.fidelity * (total + float(left))
 
     done = max(float(sum(achieved)), 0.0) / float(stride)
-    wanted = rule.fidelity * (done + float(sum(memory[i] for i in chosen))) - done
     tolerance = math.inf
-    if wanted > recovered(math.inf):
+    if not reaches_target(math.inf):
         finite = {value for of_row in shifts.values() for value, _, _ in of_row if value < math.inf}
         tolerances = sorted(finite | {0.0}, reverse=True)
         first, last = 0, len(tolerances) - 1
         while first < last:
             middle = (first + last) // 2
-            if recovered(tolerances[middle]) >= wanted:
+            if reaches_target(tolerances[middle]):
                 last = middle
             else:
                 first = middle + 1

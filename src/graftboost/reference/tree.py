@@ -28,6 +28,15 @@ NO_SPLIT = Split(0, 0, 0)
 
 
 @dataclass
+class DeferredSums:
+    """What rows leave at a node if an update changes them and defers regrowing."""
+
+    n: int = 0
+    recorded: int = 0  # sum of the absolute gradients that they recorded, times their weights
+    last: int = 0  # sum of their absolute gradients by the scores of the whole model
+
+
+@dataclass
 class Node:
     """An inner node with its split, or a leaf with the best split that it could still have."""
 
@@ -40,6 +49,7 @@ class Node:
     gain: float = NEVER
     split: Split = NO_SPLIT
     value: float = 0.0
+    deferred: DeferredSums = field(default_factory=DeferredSums)
 
 
 @dataclass

@@ -20,13 +20,15 @@ class UpdateRule:
     "fidelity" regrows as much as a target fidelity needs, for rows of which at least `memory_floor`
     is remembered. "regret" and "rank" keep a split by its regret or by its rank among the
     candidates. With a fidelity of 0 or an infinite tolerance the trees keep their structure.
+    Without `regrow`, rows are only booked (see `deferral`).
     """
 
     kind: str = "fidelity"
     tolerance: float = 0.0
     top_candidates: int = 1
-    fidelity: float = 0.75
+    fidelity: float = 0.85
     memory_floor: float = 0.02
+    regrow: bool = True
 
     @property
     def keeps_structure(self) -> bool:

@@ -8,12 +8,20 @@ regrown, tree by tree, and the growth order is replayed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from graftboost.reference.booking import book
 from graftboost.reference.boosting import Model
-from graftboost.reference.flips import Flip, survey
+from graftboost.reference.deferral import (
+    apply_deferred,
+    defer,
+    forget_deferred,
+    select_deferred,
+    survey_deferred,
+)
+from graftboost.reference.flips import flips_that_stay, survey
 from graftboost.reference.growth_order import replay
 from graftboost.reference.regrow import insert, regrow
 from graftboost.reference.row_memory import (
@@ -21,8 +29,10 @@ from graftboost.reference.row_memory import (
     ChangedRow,
     RowLosses,
     memory_error,
+    part_left,
     scores_by_leaves,
     shifts_of,
+    size_of_shifts,
 )
 from graftboost.reference.selection import reaches_floor, select
 from graftboost.reference.split_check import apply, check
@@ -35,10 +45,10 @@ class FidelityEstimate:
 
     achieved: float
     left: float
-    left_error: float
-    most_left: float
-    rows_remembered: int
-    rows_still_remembered: int
+    left_error: float = 0.0
+    most_left: float = 0.0
+    rows_remembered: int = 0
+    rows_still_remembered: int = 0
 
 
 @dataclass
@@ -63,16 +73,45 @@ def update(
     changed += [ChangedRow(row_id, model.rows[row_id], True) for row_id in added]
     for row in changed:
         row.leaves = [t.nodes.index(t.route(row.row.codes)) for t in model.trees]
+        row.recorded = _recorded(model, row.row_id)
     before = [scores_by_leaves(model, row) for row in changed]
     model.set_base()
     touched = [book(model, t, set(gone), list(added)) for t in range(len(model.trees))]
     updates = [TreeUpdate(model, t, rule) for t in range(len(model.trees))]
+    if not rule.regrow:
+        for row in changed:
+            if row.enters:
+                row.recorded = _recorded(model, row.row_id)
+        defer(model, updates, touched, changed, before)
+        return Updated()
     if rule.kind != "fidelity" or rule.keeps_structure:
         for t, work in enumerate(updates):
             if touched[t]:
                 _regrow(work, check(work, 0, touched[t]))
         return Updated(sum(work.n_regrown for work in updates))
     return _update_by_fidelity(model, updates, touched, changed, before, rule)
+
+
+def _recorded(model: Model, row_id: int) -> dict[int, int]:
+    """The gradient that a row recorded in each tree in whose subsample it is."""
+    return {t: found[row_id] for t, found in enumerate(model.gradients) if row_id in found}
+
+
+def regrow_deferred(model: Model, rule: UpdateRule, work: float = math.inf) -> Updated:
+    """Regrow nodes for rows that were only booked, with at most so much work."""
+    if not model.deferred.n:
+        return Updated()
+    updates = [TreeUpdate(model, t, rule) for t in range(len(model.trees))]
+    flips = survey_deferred(updates)
+    left, reaches_target = select_deferred(updates, flips, rule, work)
+    for tree_update, of_tree in zip(updates, flips, strict=True):
+        if tree_update.tree.nodes[0].deferred.n:
+            _regrow(tree_update, apply_deferred(tree_update, of_tree))
+    achieved = float(model.deferred.achieved + model.deferred.settled) * MEMORY_UNIT
+    if reaches_target:
+        forget_deferred(model)
+    n_regrown = sum(tree_update.n_regrown for tree_update in updates)
+    return Updated(n_regrown, FidelityEstimate(achieved, left))
 
 
 def _regrow(work: TreeUpdate, to_regrow: list[int]) -> None:
@@ -101,9 +140,14 @@ def _update_by_fidelity(
     booked = [scores_by_leaves(model, row) for row in changed]
     by_booking = [losses.change(changed[i], before[i], booked[i]) for i in n]
     memory = [losses.memory(changed[i], booked[i], shifts_of(model, flips, changed[i])) for i in n]
+    sizes = [size_of_shifts(model, flips, row) for row in changed]
     tolerance = select(model, flips, changed, booked, by_booking, rule)
-    stay = [_flips_that_stay(work, flips[t]) for t, work in enumerate(updates)]
-    shifts_left = [shifts_of(model, stay, row) for row in changed]
+    stay = [flips_that_stay(work.tree, flips[t]) for t, work in enumerate(updates)]
+    shifts_left = []
+    for row, size in zip(changed, sizes, strict=True):
+        staying = size_of_shifts(model, stay, row)
+        part = part_left(max(size - staying, 0.0), staying)
+        shifts_left.append([shift * part for shift in shifts_of(model, stay, row)])
     error = memory_error(model, stay, changed, booked)
     for t, work in enumerate(updates):
         work.tolerance = tolerance
@@ -122,13 +166,3 @@ def _update_by_fidelity(
         sum(reaches_floor(units, rule) for units in left),
     )
     return Updated(sum(work.n_regrown for work in updates), estimate)
-
-
-def _flips_that_stay(work: TreeUpdate, flips: dict[int, Flip]) -> dict[int, Flip]:
-    """The flips that are neither settled themselves nor below a node that is regrown."""
-    regrown = {index for index, flip in flips.items() if flip.action == "regrow"}
-    return {
-        index: flip
-        for index, flip in flips.items()
-        if not flip.action and not regrown.intersection(work.tree.path(index))
-    }

@@ -14,9 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from graftboost.estimators.report import UpdateReport
 from graftboost.estimators.update_request import (
     UPDATE_PARAMETERS,
+    RegrowRequest,
     Rule,
     UpdateRequest,
     check_fidelity,
+    check_regrow,
 )
 from graftboost.input.row_ids import ids_to_remove
 from graftboost.input.wiping import Copies
@@ -29,7 +31,7 @@ from graftboost.store.state import State
 
 
 class StoreChanges(StoreReading):
-    """Adding and removing rows, refitting and refreshing; users have a `Store`."""
+    """Adding and removing rows, regrowing, refitting, refreshing; users have a `Store`."""
 
     @abstractmethod
     def _writable(self) -> tuple[State, Lock]:
@@ -53,6 +55,7 @@ class StoreChanges(StoreReading):
         attributes: Mapping[str, Any] | None = None,
         request: str | None = None,
         fidelity: float | None = None,
+        regrow: bool = True,
     ) -> UpdateReport:
         """Add rows, as the estimator's `add` does.
 
@@ -66,6 +69,8 @@ class StoreChanges(StoreReading):
             The id of this request in the receipt. Default: a new id.
         fidelity : float, default=None
             The target of this update. Default: the parameter of the model.
+        regrow : bool, default=True
+            Whether to regrow nodes. With False, the rows are only booked; call `regrow` later.
 
         Returns
         -------
@@ -75,7 +80,9 @@ class StoreChanges(StoreReading):
         if X is None:
             raise ValueError("X is None. Pass the features of the rows to add.")
         with self._thread_lock:
-            report = self._update(X, y, sample_weight, row_ids, None, attributes, request, fidelity)
+            report = self._update(
+                X, y, sample_weight, row_ids, None, attributes, request, fidelity, regrow
+            )
             self._compact_if_due()
         return report
 
@@ -85,6 +92,7 @@ class StoreChanges(StoreReading):
         *,
         request: str | None = None,
         fidelity: float | None = None,
+        regrow: bool = True,
     ) -> UpdateReport:
         """Remove rows, as the estimator's `remove` does.
 
@@ -96,6 +104,8 @@ class StoreChanges(StoreReading):
             The id of this request in the receipt. Default: a new id.
         fidelity : float, default=None
             The target of this update. Default: the parameter of the model.
+        regrow : bool, default=True
+            Whether to regrow nodes. With False, the rows are only booked; call `regrow` later.
 
         Returns
         -------
@@ -107,13 +117,15 @@ class StoreChanges(StoreReading):
         check_fidelity(fidelity)
         with self._thread_lock:
             state, _ = self._writable()
+            rule = state.saved.parameters["update_rule"]
+            check_regrow(regrow, fidelity, rule if self._model is None else self._model.update_rule)
             if self._model is None:  # then scikit-learn need not be imported
                 change = state.removal(ids_to_remove(state.saved.engine_model, row_ids, "row_ids"))
             else:
                 change = self._model._read_change(
-                    None, None, None, None, row_ids, "row_ids", fidelity
+                    None, None, None, None, row_ids, "row_ids", fidelity, regrow
                 )
-            report = self._commit_update(change, {}, "row_ids", request, fidelity)
+            report = self._commit_update(change, {}, "row_ids", request, fidelity, regrow)
             self._compact_if_due()
         return report
 
@@ -128,6 +140,7 @@ class StoreChanges(StoreReading):
         attributes: Mapping[str, Any] | None = None,
         request: str | None = None,
         fidelity: float | None = None,
+        regrow: bool = True,
     ) -> UpdateReport:
         """Add and remove rows in one pass, as the estimator's `update` does.
 
@@ -141,6 +154,8 @@ class StoreChanges(StoreReading):
             The id of this request in the receipt. Default: a new id.
         fidelity : float, default=None
             The target of this update. Default: the parameter of the model.
+        regrow : bool, default=True
+            Whether to regrow nodes. With False, the rows are only booked; call `regrow` later.
 
         Returns
         -------
@@ -149,7 +164,7 @@ class StoreChanges(StoreReading):
         """
         with self._thread_lock:
             report = self._update(
-                X, y, sample_weight, row_ids, remove, attributes, request, fidelity
+                X, y, sample_weight, row_ids, remove, attributes, request, fidelity, regrow
             )
             self._compact_if_due()
         return report
@@ -188,19 +203,20 @@ class StoreChanges(StoreReading):
         attributes: Mapping[str, Any] | None,
         request: str | None,
         fidelity: float | None,
+        regrow: bool,
     ) -> UpdateReport:
         state, _ = self._writable()
         start = time.perf_counter()
         with Copies() as copies:
             change = self.model._read_change(
-                X, y, sample_weight, row_ids, remove, "remove", fidelity, copies
+                X, y, sample_weight, row_ids, remove, "remove", fidelity, regrow, copies
             )
             kept: dict[str, NDArray[Any]] = {}
             if change.added is not None:
                 kept = state.attributes.check(attributes, len(change.added.ids))
             elif attributes is not None:
                 raise ValueError("attributes is given without X. Pass both, or neither.")
-            return self._commit_update(change, kept, "remove", request, fidelity, start)
+            return self._commit_update(change, kept, "remove", request, fidelity, regrow, start)
 
     def _commit_update(
         self,
@@ -209,6 +225,7 @@ class StoreChanges(StoreReading):
         argument: str,
         request: str | None,
         fidelity: float | None,
+        regrow: bool,
         start: float | None = None,
     ) -> UpdateReport:
         state, lock = self._writable()
@@ -216,7 +233,7 @@ class StoreChanges(StoreReading):
             return change.apply(state.saved.engine_model, 1, argument=argument, start=start)
         request = request_id(request)
         parameters = self._update_parameters(state)
-        change = replace(change, rule=Rule.of(state.saved.parameters, fidelity))
+        change = replace(change, rule=Rule.of(state.saved.parameters, fidelity, regrow))
         edges = state.edges(change.removed)
         with self._durably():
             report = state.apply(change, argument=argument, start=start)
@@ -228,15 +245,58 @@ class StoreChanges(StoreReading):
                 "update",
                 removed=as_ranges(change.removed),
                 added=as_ranges(change.added_ids),
-                strategy=report.strategy,
-                nodes_regrown=report.nodes_regrown,
-                rows_regrown=report.rows_regrown,
-                forgetting=None if report.forgetting is None else asdict(report.forgetting),
+                report=report,
+                deferred=not regrow and report.strategy == "in-place",
                 edges=edges,
             )
             seconds = report.seconds["total"]
             with lock.writing():
-                state.commit(Record(receipt, parameters, change, attributes, seconds))
+                state.commit(Record(receipt, parameters, change, attributes, seconds=seconds))
+        return report
+
+    def regrow(
+        self,
+        work: float | None = None,
+        *,
+        fidelity: float | None = None,
+        request: str | None = None,
+    ) -> UpdateReport:
+        """Regrow nodes for rows that were only booked, as the estimator's `regrow` does.
+
+        Parameters
+        ----------
+        work : float, default=None
+            The most work to do, as a fraction of a refit. Default: no limit.
+        fidelity : float, default=None
+            The target for all these rows together. Default: the parameter of the model.
+        request : str, default=None
+            The id of this request in the receipt. Default: a new id.
+
+        Returns
+        -------
+        UpdateReport
+            What was done. If no rows were only booked, nothing is, and there is no receipt.
+        """
+        with self._thread_lock:
+            report = self._commit_regrowing(work, fidelity, request)
+            self._compact_if_due()
+        return report
+
+    def _commit_regrowing(
+        self, work: float | None, fidelity: float | None, request: str | None
+    ) -> UpdateReport:
+        state, lock = self._writable()
+        request = request_id(request)
+        parameters = self._update_parameters(state)
+        regrowing = RegrowRequest.of(state.saved.parameters, work, fidelity)
+        if not state.saved.engine_model.rows_deferred:
+            return regrowing.apply(state.saved.engine_model, 1)
+        with self._durably():
+            report = state.regrow(regrowing)
+            receipt = self._receipt(request, "regrow", report=report)
+            seconds = report.seconds["total"]
+            with lock.writing():
+                state.commit(Record(receipt, parameters, regrowing=regrowing, seconds=seconds))
         return report
 
     def _commit_training(self, action: str, request: str | None) -> None:
@@ -246,8 +306,7 @@ class StoreChanges(StoreReading):
         start = time.perf_counter()
         with self._durably():
             state.train(action)
-            strategy = "refit" if action == "refit" else "in-place"
-            receipt = self._receipt(request, action, strategy=strategy)
+            receipt = self._receipt(request, action)
             seconds = time.perf_counter() - start
             with lock.writing():
                 state.commit(Record(receipt, parameters, seconds=seconds))
@@ -264,16 +323,16 @@ class StoreChanges(StoreReading):
         request: str,
         action: str,
         *,
-        strategy: str,
         removed: list[list[int]] | None = None,
         added: list[list[int]] | None = None,
-        nodes_regrown: int = 0,
-        rows_regrown: int = 0,
-        forgetting: dict[str, float] | None = None,
+        report: UpdateReport | None = None,
+        deferred: bool = False,
         edges: str = "",
     ) -> Receipt:
         """Return the receipt of a change that was made to the model but is not yet written."""
         state = self._state
+        forgetting = None if report is None else report.forgetting
+        strategy = "refit" if action == "refit" else "in-place"
         return Receipt(
             state.number + 1,
             request,
@@ -283,10 +342,12 @@ class StoreChanges(StoreReading):
             added or [],
             state.digest,
             digest(state.saved.engine_model),
-            strategy,
-            nodes_regrown,
-            rows_regrown,
-            forgetting,
+            strategy if report is None else report.strategy,
+            0 if report is None else report.nodes_regrown,
+            0 if report is None else report.rows_regrown,
+            None if forgetting is None else asdict(forgetting),
+            deferred,
+            state.saved.engine_model.rows_deferred,
             edges,
             state.last_hash,
         ).sealed()

@@ -63,6 +63,8 @@ def first_state(
         nodes_regrown=0,
         rows_regrown=0,
         forgetting=None,
+        deferred=False,
+        rows_deferred=saved.engine_model.rows_deferred,
         edges="",
         previous=FIRST,
     ).sealed()

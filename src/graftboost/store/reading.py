@@ -24,6 +24,7 @@ from graftboost.store.state import State
 
 if TYPE_CHECKING:
     from graftboost.estimators import GraftBoostClassifier, GraftBoostRegressor
+    from graftboost.estimators.pending import Pending
 
 
 class StoreReading(ABC):
@@ -121,6 +122,7 @@ class StoreReading(ABC):
             "classes": None if classes is None else [str(label) for label in classes],
             "trees": saved.engine_model.n_trees,
             "attributes": self.attribute_names,
+            "rows_not_yet_regrown": saved.engine_model.rows_deferred,
         }
 
     def find(self, condition: str) -> NDArray[np.int64]:
@@ -188,6 +190,30 @@ class StoreReading(ABC):
             later.strategy == "refit" and later.number >= receipt.number
             for later in self.receipts()
         )
+
+    def regrown_by(self, receipt: Receipt) -> Receipt | None:
+        """Return the receipt of the change that regrew nodes for rows which were only booked.
+
+        Parameters
+        ----------
+        receipt : Receipt
+            The receipt of an update with ``regrow=False``.
+
+        Returns
+        -------
+        Receipt or None
+            None if that is yet to be done.
+        """
+        for later in self.receipts():
+            if later.number > receipt.number and not later.rows_deferred:
+                return later
+        return None
+
+    @property
+    def pending(self) -> Pending:
+        """What `regrow` has to do for rows that were only booked."""
+        with self._thread_lock:
+            return self.model.pending_
 
     def verify(self) -> None:
         """Verify the chain of receipts, all checksums, and every stored sum of the model.

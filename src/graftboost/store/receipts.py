@@ -32,7 +32,7 @@ REFITTED = {
     True: "yes; the trees are those of a model trained without these rows, with the same bins",
     False: "no; some splits these rows influenced may remain until a refit",
 }
-ACTIONS = ("create", "update", "refit", "refresh")
+ACTIONS = ("create", "update", "regrow", "refit", "refresh")
 STRATEGIES = ("in-place", "refit")
 HASH = re.compile("[0-9a-f]{64}")
 LEAST_ID, LARGEST_ID = -(2**63), 2**63 - 1
@@ -50,7 +50,7 @@ class Receipt:
         The id of the request; unique unless the caller has reused it.
     time : str
         The time in UTC.
-    action : {"create", "update", "refit", "refresh"}
+    action : {"create", "update", "regrow", "refit", "refresh"}
         What was requested.
     removed, added : list of [first, end]
         Ids of the rows, as half-open ranges.
@@ -62,6 +62,10 @@ class Receipt:
         The number of nodes regrown, and the sum of their row counts.
     forgetting : dict or None
         The attributes of `UpdateReport.forgetting`: what was achieved and what is left, estimated.
+    deferred : bool
+        Whether the rows were only booked, with ``regrow=False``.
+    rows_deferred : int
+        Rows of this and earlier changes that were only booked and are not yet regrown.
     edges : {"supplied", "computed before", "computed with", ""}
         Whether the bin edges were supplied, computed before the removed rows were added, or
         computed with at least one of them. Empty if no row was removed.
@@ -82,7 +86,9 @@ class Receipt:
     strategy: str
     nodes_regrown: int
     rows_regrown: int
-    forgetting: dict[str, float] | None
+    forgetting: dict[str, float | None] | None
+    deferred: bool
+    rows_deferred: int
     edges: str
     previous: str
     hash: str = ""
@@ -113,13 +119,17 @@ class Receipt:
         """Tell whether this change removed the row with this id."""
         return any(first <= row_id < end for first, end in self.removed)
 
-    def in_words(self, refitted_since: bool | None = None) -> str:
+    def in_words(
+        self, refitted_since: bool | None = None, regrown_by: Receipt | None = None
+    ) -> str:
         """Return a description for people, with control characters escaped.
 
         Parameters
         ----------
         refitted_since : bool, default=None
             The result of `Store.refitted_since` for this receipt. Default: omitted.
+        regrown_by : Receipt, default=None
+            The result of `Store.regrown_by` for this receipt.
 
         Returns
         -------
@@ -132,11 +142,18 @@ class Receipt:
                 facts[name] = _ranges_in_words(ranges)
         facts["model before"] = self.before or "none"
         facts["model after"] = self.after
-        if self.action == "update":
-            facts["done"] = f"{self.strategy}, {self.nodes_regrown:,} nodes regrown"
+        if self.action in ("update", "regrow"):
+            done = f"{self.strategy}, {self.nodes_regrown:,} nodes regrown"
+            facts["done"] = "in-place, rows booked" if self.deferred else done
             if self.forgetting is not None:
                 forgetting = Forgetting(**self.forgetting)  # type: ignore[arg-type]
                 facts["forgetting"] = forgetting.in_words(self.n_removed, self.n_added)
+        if self.deferred:
+            facts["regrown"] = "not yet"
+            if regrown_by is not None:
+                facts["regrown"] = f"{regrown_by.time}, by change {regrown_by.number}"
+        elif self.rows_deferred:
+            facts["not yet regrown"] = f"{self.rows_deferred:,} rows"
         if self.removed:
             if refitted_since is not None:
                 facts["refitted since"] = REFITTED[refitted_since]
@@ -188,6 +205,9 @@ def _is_forgetting(value: Any) -> bool:
     if not isinstance(value, dict) or set(value) != {field.name for field in fields(Forgetting)}:
         return False
     counts = ("rows_remembered", "rows_still_remembered")
+    of_rows = ("most_memory_left", *counts)
+    if all(value[name] is None for name in of_rows):
+        value = {name: number for name, number in value.items() if name not in of_rows}
     return all(
         _is_count(number) if name in counts else type(number) is float and math.isfinite(number)
         for name, number in value.items()
@@ -234,6 +254,8 @@ _CHECKS = {
     "nodes_regrown": _is_count,
     "rows_regrown": _is_count,
     "forgetting": _is_forgetting,
+    "deferred": lambda value: isinstance(value, bool),
+    "rows_deferred": _is_count,
     "edges": lambda value: value == "" or (isinstance(value, str) and value in EDGES),
     "previous": _is_hash,
     "hash": _is_hash,

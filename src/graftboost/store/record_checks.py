@@ -19,6 +19,7 @@ from graftboost.estimators.update_request import (
     RULES,
     UPDATE_PARAMETERS,
     AddedRows,
+    RegrowRequest,
     Rule,
     UpdateRequest,
 )
@@ -91,12 +92,17 @@ def check_record(record: Record, saved: Saved, attributes: Attributes) -> None:
     check_update_parameters(record.parameters)
     if set(record.parameters) != set(UPDATE_PARAMETERS):
         raise ValueError("it sets parameters that updates do not read")
-    change = record.change
+    change, parameters = record.change, {**saved.parameters, **record.parameters}
+    if record.regrowing is not None:
+        _check_regrowing(record.regrowing, parameters)
+        return
     if change is None:
         if record.receipt.action not in ("refit", "refresh"):
             raise ValueError(f"a journal cannot contain the action {record.receipt.action!r}")
         return
-    _check_change_rule(change.rule, {**saved.parameters, **record.parameters})
+    _check_change_rule(change.rule, parameters)
+    if record.receipt.deferred and change.rule.regrow:
+        raise ValueError("its receipt does not say that nodes are regrown")
     if change.is_empty:
         raise ValueError("it neither adds nor removes rows")
     _check_distinct(change.removed, "removed")
@@ -117,12 +123,25 @@ def _check_change_rule(rule: Rule, parameters: Mapping[str, Any]) -> None:
     """Raise unless the rule follows from the parameters; one update may have another target."""
     if not _is_number(rule.fidelity) or not 0 <= rule.fidelity <= 1:
         raise ValueError("fidelity of its rule is not between 0 and 1")
-    if rule != replace(Rule.of(parameters), fidelity=rule.fidelity):
+    if type(rule.regrow) is not bool:
+        raise ValueError("regrow of its rule is not valid")
+    if rule != replace(Rule.of(parameters), fidelity=rule.fidelity, regrow=rule.regrow):
         raise ValueError("its rule does not match its parameters")
+    if rule.name != "fidelity" and not rule.regrow:
+        raise ValueError("regrow of its rule does not apply")
     if rule.name != "fidelity" and rule.fidelity != 0:
         raise ValueError("fidelity of its rule does not apply")
     if type(rule.top_candidates) is not int:
         raise ValueError("top_candidates of its rule is not valid")
+
+
+def _check_regrowing(request: RegrowRequest, parameters: Mapping[str, Any]) -> None:
+    """Raise unless nodes can be regrown by this request."""
+    _check_change_rule(request.rule, parameters)
+    if request.rule.name != "fidelity" or not request.rule.regrow:
+        raise ValueError("its rule does not regrow nodes")
+    if type(request.work) is not float or not request.work > 0:
+        raise ValueError("work is not positive")
 
 
 def _check_distinct(ids: NDArray[np.int64], name: str) -> None:

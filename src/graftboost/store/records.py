@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost.estimators.update_request import AddedRows, Rule, UpdateRequest
+from graftboost.estimators.update_request import AddedRows, RegrowRequest, Rule, UpdateRequest
 from graftboost.input.sparse import AnyTable, csr, is_sparse
 from graftboost.persistence.file_format import Container
 from graftboost.persistence.json_values import decode, encode
@@ -20,6 +20,7 @@ from graftboost.store.receipts import Receipt
 KIND = "change"
 HEADER = {"kind", "receipt", "parameters", "seconds"}
 HEADER_OF_ROWS = {"rule", "classes", "relabel", "attributes", "n_features"}
+HEADER_OF_REGROWING = {"rule", "work"}
 
 # The arrays of a change, and the types they may have.
 Types = dict[str, tuple[str, ...]]
@@ -47,6 +48,8 @@ class Record:
         The rows added and removed, for an update.
     attributes : mapping of str to ndarray
         The attributes of the added rows.
+    regrowing : RegrowRequest or None
+        What was regrown, for the action "regrow".
     seconds : float
         How long the change took, which is about how long a replay takes.
     """
@@ -55,6 +58,7 @@ class Record:
     parameters: Mapping[str, Any]
     change: UpdateRequest | None = None
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    regrowing: RegrowRequest | None = None
     seconds: float = 0.0
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Pieces]]:
@@ -68,6 +72,11 @@ class Record:
             },
             "seconds": self.seconds,
         }
+        if self.regrowing is not None:
+            header |= {
+                "rule": encode(asdict(self.regrowing.rule), "the rule"),
+                "work": encode(self.regrowing.work, "work"),
+            }
         if self.change is None:
             return header, {}
         change, added = self.change, self.change.added
@@ -124,13 +133,16 @@ class Record:
         if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
             raise FormError("its time is not a number of seconds")
         parameters = {name: decode(value) for name, value in header["parameters"].items()}
-        updates = receipt.action == "update"
-        if set(header) != (HEADER | HEADER_OF_ROWS if updates else HEADER):
+        further = {"update": HEADER_OF_ROWS, "regrow": HEADER_OF_REGROWING}
+        if set(header) != HEADER | further.get(receipt.action, set()):
             raise FormError("its header does not have the fields of such a change")
-        if not updates:
+        if receipt.action != "update":
             if arrays:
                 raise FormError("it has rows but is not an update")
-            return cls(receipt, parameters, seconds=seconds)
+            regrowing = None
+            if receipt.action == "regrow":
+                regrowing = RegrowRequest(_rule(decode(header["rule"])), decode(header["work"]))
+            return cls(receipt, parameters, regrowing=regrowing, seconds=seconds)
         classes, relabel = decode(header["classes"]), header["relabel"]
         if classes is not None and not (isinstance(classes, np.ndarray) and classes.ndim == 1):
             raise FormError("its classes are not a list")
@@ -144,7 +156,7 @@ class Record:
             relabel,
         )
         attributes = {name: decode(values) for name, values in header["attributes"].items()}
-        return cls(receipt, parameters, change, attributes, seconds)
+        return cls(receipt, parameters, change, attributes, seconds=seconds)
 
 
 class FormError(ValueError):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graftboost.estimators.memory import stats_bytes
 from graftboost.estimators.report import UpdateReport
 from graftboost.estimators.threads import thread_count
-from graftboost.estimators.update_request import Rule, UpdateRequest
+from graftboost.estimators.update_request import RegrowRequest, Rule, UpdateRequest
 from graftboost.input.row_ids import NO_IDS
 from graftboost.persistence import atomic_file, file_format, model_file
 from graftboost.persistence.file_format import Container, InvalidFileError
@@ -233,7 +233,9 @@ class State:
         try:
             check_record(record, self.saved, self.attributes)
             self.saved.parameters.update(record.parameters)
-            if record.change is None:
+            if record.regrowing is not None:
+                self.regrow(record.regrowing)
+            elif record.change is None:
                 self.train(receipt.action)
             else:
                 self.apply(record.change)
@@ -261,6 +263,12 @@ class State:
             for number in unseen - {saved.n_classes}:
                 del saved.classes[number]
             raise
+
+    def regrow(self, request: RegrowRequest) -> UpdateReport:
+        """Regrow nodes for rows that were only booked; if this raises, the model is unchanged."""
+        saved = self.saved
+        saved.engine_model.histogram_memory = stats_bytes(saved.parameters["stats_memory"])
+        return request.apply(saved.engine_model, self.n_threads)
 
     def commit(self, record: Record) -> None:
         """Write a change that was applied to the model: first the journal, then the receipt.

@@ -1,0 +1,256 @@
+#include "update/deferral.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <tuple>
+
+#include "update/update_cost.hpp"
+
+namespace graftboost {
+namespace {
+
+// Found by regression, like the constants of row_memory.cpp, and the same for all data.
+constexpr double damping = 0.85;
+// The part of the way from the present slope of losses to that in training.
+constexpr double part_recorded = 0.25;
+
+// Whether a node is below another one, or the same.
+bool is_under(const Tree& tree, NodeIndex node, NodeIndex top) {
+  while (node != no_node && node != top) node = tree[node].parent;
+  return node == top;
+}
+
+// A way to settle a flip.
+struct Step {
+  double below;  // it is taken if less than this is tolerated
+  std::size_t t;
+  std::size_t flip;
+  FlipAction action;
+};
+
+// Settles flips of all trees, one after the other.
+class Settler {
+ public:
+  Settler(const UpdateContext& context, std::vector<TreeFlips>& flips)
+      : context_(context), flips_(flips) {
+    for (TreeFlips& of_tree : flips) {
+      of_tree.actions.assign(of_tree.flips.size(), FlipAction::none);
+      worked_on_.emplace_back(of_tree.flips.size());
+    }
+  }
+
+  std::int64_t n_worked_on() const { return n_worked_on_; }
+
+  // How many more rows are worked on if this step is taken; negative if there is nothing to do.
+  std::int64_t rows_for(const Step& step) const {
+    const Tree& tree = context_.model.nodes.tree(step.t);
+    const TreeFlips& flips = flips_[step.t];
+    const Flip& flip = flips.flips[step.flip];
+    std::int64_t rows = tree[flip.node].sums.n;
+    if (step.action == FlipAction::shift)
+      rows = std::min(rows, cost::rows_per_move * flip.n_moving);
+    for (std::size_t f = 0; f < flips.flips.size(); ++f) {
+      const NodeIndex other = flips.flips[f].node;
+      if (flips.actions[f] == FlipAction::regrow && is_under(tree, flip.node, other)) return -1;
+      // What was done below is done again.
+      if (step.action == FlipAction::regrow && is_under(tree, other, flip.node))
+        rows -= worked_on_[step.t][f];
+    }
+    return std::max<std::int64_t>(rows, 0);
+  }
+
+  // Calls settle(flip) for each flip of the tree that this settles and that was not settled before.
+  template <class Settle>
+  void take(const Step& step, std::int64_t rows, Settle&& settle) {
+    const Tree& tree = context_.model.nodes.tree(step.t);
+    TreeFlips& flips = flips_[step.t];
+    for (std::size_t f = 0; f < flips.flips.size(); ++f) {
+      const bool settles =
+          f == step.flip || (step.action == FlipAction::regrow &&
+                             is_under(tree, flips.flips[f].node, flips.flips[step.flip].node));
+      if (settles && !is_settled(step.t, f)) settle(f);
+    }
+    n_worked_on_ += rows;
+    worked_on_[step.t][step.flip] += rows;
+    flips.actions[step.flip] = step.action;
+  }
+
+ private:
+  bool is_settled(std::size_t t, std::size_t f) const {
+    const Tree& tree = context_.model.nodes.tree(t);
+    const TreeFlips& flips = flips_[t];
+    if (flips.actions[f] != FlipAction::none) return true;
+    for (std::size_t g = 0; g < flips.flips.size(); ++g) {
+      if (flips.actions[g] == FlipAction::regrow &&
+          is_under(tree, flips.flips[f].node, flips.flips[g].node))
+        return true;
+    }
+    return false;
+  }
+
+  const UpdateContext& context_;
+  std::vector<TreeFlips>& flips_;
+  std::vector<std::vector<std::int64_t>> worked_on_;  // rows, per flip with an action
+  std::int64_t n_worked_on_ = 0;
+};
+
+}  // namespace
+
+void defer_rows(const UpdateContext& context, const ChangedRows& changed,
+                const ChangedScores& before) {
+  ModelState& model = context.model;
+  const std::size_t k_trees = model.base_scores.size();
+  const ChangedScores booked = scores_when_booked(context, changed);
+  for (const std::int64_t units : achieved(context, changed, before, booked))
+    model.deferred.achieved += units;
+  model.deferred.n_removed += static_cast<std::int64_t>(changed.n_removed());
+  model.deferred.n_added += static_cast<std::int64_t>(changed.n_added());
+  WipedVector<Gradient> last(k_trees);
+  for (std::size_t i = 0; i < changed.size(); ++i) {
+    model.loss.record_row(changed.rows().target[i], {booked.data() + i * k_trees, k_trees},
+                          last.data());
+    for (std::size_t t = 0; t < model.nodes.size(); ++t) {
+      if (!model.params.in_subsample(t, changed.rows().ids[i])) continue;
+      const Totals recorded = changed.recorded_in(t, model.loss.kind).of(static_cast<Slot>(i));
+      Tree& tree = model.nodes[t].tree;
+      for (NodeIndex at = tree.leaves[changed.leaf(t, i)]; at != no_node; at = tree[at].parent)
+        tree[at].deferred.add(std::abs(recorded.g), std::abs(std::int64_t{last[t % k_trees]}));
+    }
+  }
+}
+
+void forget_deferred(ModelState& model) noexcept {
+  for (TreeNodes& nodes : model.nodes)
+    for (Node& node : nodes.tree.nodes) node.deferred = {};
+  model.deferred = {};
+}
+
+DeferredRule::DeferredRule(UpdateContext& context, double most_work)
+    : FlipRule(context), most_work_(most_work), unit_(unit_of_losses(context)) {}
+
+DeferredRule::FlipMemory DeferredRule::memory_of(const Tree& tree, const Flip& flip) const {
+  const DeferredSums& sums = tree[flip.node].deferred;
+  if (flip.is_void || flip.node == 0 || sums.recorded == 0) return {};
+  const ModelState& model = context_.model;
+  const double recorded = static_cast<double>(sums.recorded) * context_.gain.gradient_unit;
+  const double last = static_cast<double>(sums.last) * model.loss.gradient_grid();
+  const double shift = model.params.learning_rate * damping * flip.weight * flip.regret / recorded;
+  const double mean =
+      (1 - part_recorded) * last + part_recorded * (recorded / context_.mean_weight);
+  return {in_memory_units(shift * last / unit_), in_memory_units(shift * mean / unit_)};
+}
+
+DeferredRule::Outcome DeferredRule::outcome(const MemoryCurve& curve, double settled) {
+  const double part = curve.whole > 0 ? settled / curve.whole : 1;
+  const double done = in_place * part;
+  const double recovered = curve.at(done);
+  return {recovered, curve.at(done + part_left(part, 1 - part) * (1 - part)) - recovered};
+}
+
+bool DeferredRule::is_enough(const Outcome& outcome) const {
+  const DeferredRows& deferred = context_.model.deferred;
+  const auto before = static_cast<double>(deferred.achieved + deferred.settled);
+  const double total = std::max(before, 0.0) + outcome.recovered;
+  return total >= context_.rule.fidelity * (total + outcome.left);
+}
+
+void DeferredRule::select(std::span<const std::size_t>) {
+  const ModelState& model = context_.model;
+  const auto n_trees = static_cast<double>(flips_.size());
+  const double least_memory = context_.rule.memory_floor / memory_unit / n_trees;
+  memory_.assign(flips_.size(), {});
+  curve_ = {};
+  MemoryCurve eligible;  // of the flips that may be settled
+  std::vector<Step> steps;
+  for (std::size_t t = 0; t < flips_.size(); ++t) {
+    const Tree& tree = model.nodes.tree(t);
+    for (std::size_t f = 0; f < flips_[t].flips.size(); ++f) {
+      const Flip& flip = flips_[t].flips[f];
+      const FlipMemory memory = memory_[t].emplace_back(memory_of(tree, flip));
+      const auto now = static_cast<double>(memory.now), whole = static_cast<double>(memory.whole);
+      curve_.now += now, curve_.whole += whole;
+      // If every flip on the paths of a row has less, the row has less than the floor.
+      const auto n = static_cast<double>(tree[flip.node].deferred.n);
+      if (!flip.is_void && !(whole > 0 && whole >= least_memory * n)) continue;
+      eligible.now += now, eligible.whole += whole;
+      const bool can_shift = flip.n_moving > 0;
+      if (can_shift) steps.push_back({flip.shifted_below, t, f, FlipAction::shift});
+      if (!flip.is_void || !can_shift)
+        steps.push_back({flip.regrown_below, t, f, FlipAction::regrow});
+    }
+  }
+  std::ranges::sort(steps, {}, [](const Step& step) {
+    return std::tuple(-step.below, step.t, step.flip, step.action);
+  });
+  const double most_rows = most_work_ * static_cast<double>(context_.n_rows) * n_trees;
+  Settler settler(context_, flips_);
+  settled_ = 0;
+  double settled_eligible = 0;
+  context_.tolerance = 0;
+  bool lacks_work = false;
+  for (const Step& step : steps) {
+    const bool must = flips_[step.t].flips[step.flip].is_void;
+    if (!must && is_enough(outcome(eligible, settled_eligible))) {
+      context_.tolerance = std::max(context_.tolerance, step.below);
+      lacks_work = false;
+      break;
+    }
+    const std::int64_t rows = settler.rows_for(step);
+    if (rows < 0) continue;
+    if (!must && static_cast<double>(settler.n_worked_on() + rows) > most_rows) {
+      // Smaller steps may still fit.
+      context_.tolerance = std::max(context_.tolerance, step.below);
+      lacks_work = true;
+      continue;
+    }
+    settler.take(step, rows, [&](std::size_t f) {
+      const auto whole = static_cast<double>(memory_[step.t][f].whole);
+      settled_ += whole;
+      settled_eligible = std::min(settled_eligible + whole, eligible.whole);
+    });
+  }
+  reaches_target_ = !lacks_work || is_enough(outcome(eligible, settled_eligible));
+  n_worked_on_ = settler.n_worked_on();
+}
+
+double DeferredRule::work() const {
+  return static_cast<double>(n_worked_on_) /
+         (static_cast<double>(context_.n_rows) * static_cast<double>(flips_.size()));
+}
+
+std::int64_t DeferredRule::n_flips() const {
+  std::int64_t n = 0;
+  for (const TreeFlips& of_tree : flips_) n += static_cast<std::int64_t>(of_tree.flips.size());
+  return n;
+}
+
+// Nothing is left to settle at a node whose threshold is moved.
+void DeferredRule::before_settling() {
+  for (std::size_t t = 0; t < flips_.size(); ++t) {
+    for (std::size_t f = 0; f < flips_[t].flips.size(); ++f) {
+      if (flips_[t].actions[f] == FlipAction::shift) {
+        DeferredSums& sums = context_.model.nodes[t].tree[flips_[t].flips[f].node].deferred;
+        sums.recorded = sums.last = 0;
+      }
+    }
+  }
+  context_.model.deferred.settled += in_memory_units(outcome(curve_, settled_).recovered);
+}
+
+FidelityEstimate DeferredRule::estimate(const std::vector<bool>&) const {
+  return estimate_of({0, outcome(curve_, settled_).left});  // what was recovered is noted
+}
+
+FidelityEstimate DeferredRule::estimate_before() const { return estimate_of(outcome(curve_, 0)); }
+
+FidelityEstimate DeferredRule::estimate_of(const Outcome& outcome) const {
+  const DeferredRows& deferred = context_.model.deferred;
+  FidelityEstimate found;
+  found.is_known = true;
+  found.is_of_rows = false;
+  found.achieved = static_cast<double>(deferred.achieved + deferred.settled) * memory_unit;
+  found.left = outcome.left * memory_unit;
+  return found;
+}
+
+}  // namespace graftboost
