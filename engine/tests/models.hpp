@@ -164,6 +164,7 @@ struct Contents {
   TargetSums target_sums;
   std::vector<double> base_scores;
   std::vector<__int128> squares;  // per tree
+  DeferredRows deferred;
 };
 
 inline Contents contents_of(const ModelState& model) {
@@ -186,12 +187,14 @@ inline Contents contents_of(const ModelState& model) {
   }
   contents.target_sums = model.target_sums;
   contents.base_scores = model.base_scores;
+  contents.deferred = model.deferred;
   return contents;
 }
 
 inline bool is_same(const Node& a, const Node& b) {
-  return std::tie(a.left, a.right, a.parent, a.leaf, a.split, a.gain, a.value, a.sums) ==
-         std::tie(b.left, b.right, b.parent, b.leaf, b.split, b.gain, b.value, b.sums);
+  return std::tie(a.left, a.right, a.parent, a.leaf, a.split, a.gain, a.value, a.sums,
+                  a.deferred) ==
+         std::tie(b.left, b.right, b.parent, b.leaf, b.split, b.gain, b.value, b.sums, b.deferred);
 }
 
 inline bool is_same(const std::vector<Node>& a, const std::vector<Node>& b) {
@@ -208,6 +211,7 @@ inline void check_same(const Contents& a, const Contents& b) {
   CHECK(a.target_sums == b.target_sums);
   CHECK(a.base_scores == b.base_scores);
   CHECK(a.squares == b.squares);
+  CHECK(a.deferred == b.deferred);
 }
 inline void check_same(const ModelState& a, const ModelState& b) {
   check_same(contents_of(a), contents_of(b));

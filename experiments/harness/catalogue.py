@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.harness.experiment import Experiment
-from experiments.ours import frontier, streams
+from experiments.ours import fidelity, frontier, stability, streams
 from experiments.paper import (
     backdoor,
     batches,
@@ -24,6 +24,7 @@ from experiments.paper import (
 from experiments.paper.ablations import alpha, bins, iterations, leaves, sigma, size
 
 MODULES = (
+    fidelity,
     frontier,
     data_sets,
     training,
@@ -37,6 +38,7 @@ MODULES = (
     leaf_error,
     classes,
     time_series,
+    stability,
     streams,
     split_shift,
     robustness,

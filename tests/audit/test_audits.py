@@ -177,7 +177,7 @@ class TestLeafError:
         audit.audit_removal(model, removed)
         assert np.array_equal(model.predict_proba(X), before)
         assert model.n_rows_ == 3000
-        assert (model.fidelity, model.update_rule, model.tolerance) == (0.75, "fidelity", None)
+        assert (model.fidelity, model.update_rule, model.tolerance) == (0.85, "fidelity", None)
         model.check_state()
 
 

@@ -262,7 +262,7 @@ def test_retrains_that_stay_slow_count_in_full() -> None:
 def test_window_slides_over_the_stream(data_folder: Path) -> None:
     by_default, tolerant, untouched, theirs = stream.measure("spam_stream", make_plan(Prior()))
     assert untouched.case["untouched"]
-    assert by_default.case["fidelity"] == 0.75
+    assert by_default.case["fidelity"] == 0.85
     assert "tolerance" not in by_default.case
     assert tolerant.case["tolerance"] == stream.TOLERANT
     for record in (by_default, theirs):

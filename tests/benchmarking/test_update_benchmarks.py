@@ -64,19 +64,19 @@ def test_all_parts_from_the_command_line_to_the_page(
 
 def test_one_part_of_one_data_set_and_its_options(data_folder: Path, tmp_path: Path) -> None:
     call = ["updates", "--quick", "--only", "fractions,stream", "--data", "adult"]
-    call += ["--fidelity", "0.5,0.75", "--draws", "3,1", "--libraries", "graftboost"]
+    call += ["--fidelity", "0.5,0.85", "--draws", "3,1", "--libraries", "graftboost"]
     assert main([*call, "--output", str(tmp_path)]) == 0
     (run,) = load_runs(tmp_path).values()  # the stream uses another data set
     assert run.command.endswith(
         "updates --data adult --libraries graftboost --only fractions,stream "
-        "--fidelity 0.5,0.75 --draws 3,1 --quick"
+        "--fidelity 0.5,0.85 --draws 3,1 --quick"
     )
     record = run.find("adult", OURS, way="remove", share=0.001, fidelity=0.5)
     assert record is not None
     assert len(record.samples["loss_refitted"]) == 3
     assert all(0 <= share <= 1 for share in record.samples["rows_regrown"])
     # The goals are for the default fidelity.
-    by_default = run.find("adult", OURS, way="remove", share=0.001, fidelity=0.75)
+    by_default = run.find("adult", OURS, way="remove", share=0.001, fidelity=0.85)
     assert by_default is not None
     assert (record.case["default"], by_default.case["default"]) == (False, True)
     measured = {goal.what: goal.measured for goal in goals({run.name: run})}
@@ -117,7 +117,7 @@ def test_estimated_fidelity_is_beside_the_measured_forgetting(data_folder: Path)
         total = sum(samples["achieved"]) + sum(samples["memory_left"])
         if total > 0:
             assert estimate == pytest.approx(sum(samples["achieved"]) / total)
-        cells = [_size_of(record), "0.75", f"**{pooled(record)}**", in_digits(estimate)]
+        cells = [_size_of(record), "0.85", f"**{pooled(record)}**", in_digits(estimate)]
         assert f"| adult | {' | '.join(cells)} | " in text
 
 

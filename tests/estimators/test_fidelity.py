@@ -77,7 +77,7 @@ def test_argument_replaces_the_parameter_for_one_call(model: Any) -> None:
     by_argument, report = remove(model, fidelity=0.5)
     by_parameter = copy.deepcopy(model).set_params(fidelity=0.5)
     expected = by_parameter.remove(REMOVED)
-    assert by_argument.fidelity == model.fidelity == 0.75
+    assert by_argument.fidelity == model.fidelity == 0.85
     assert report.rows_regrown == expected.rows_regrown
     assert report.forgetting == expected.forgetting
     assert np.array_equal(by_argument.predict_proba(features), by_parameter.predict_proba(features))

@@ -48,6 +48,7 @@ def test_parameters_of_the_estimator_are_used(tmp_path: Path, change: str) -> No
             "memory_floor": 0.5,
             "tolerance": 0.0,
             "top_candidates": 1,
+            "regrow": True,
         }
 
 

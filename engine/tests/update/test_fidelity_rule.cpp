@@ -87,6 +87,69 @@ void check_same(const FidelityEstimate& a, const FidelityEstimate& b) {
   CHECK_EQ(a.rows_still_remembered, b.rows_still_remembered);
 }
 
+TEST_CASE("of the flips that stay less counts for rows whose other flips are settled") {
+  int n_between = 0, n_none_settled = 0;
+  for (const ModelOptions& options : various_models()) {
+    Random random(2);
+    StartedUpdate update(options, 200, 4, 0.05, 2, false, fidelity_rule(0.6));
+    ModelState& model = update.model;
+    const ChangedRows& changed = *update.changed;
+    FidelityRule rule(*update.context, changed);
+    std::vector<TreeFlips> all = testing::survey_all(update, random);
+    std::vector<std::size_t> trees(all.size());
+    std::iota(trees.begin(), trees.end(), std::size_t{0});
+    for (const std::size_t t : trees) rule.set_flips(t, all[t].flips);
+    rule.select(trees);
+    rule.before_settling();
+    std::vector<TreeFlips> stay(all.size());
+    for (const std::size_t t : trees) {
+      const std::vector<NodeIndex> regrown = rule.nodes_to_regrow(t);
+      const TreeFlips& flips = rule.flips(t);
+      for (std::size_t f = 0; f < flips.flips.size(); ++f) {
+        const NodeIndex node = flips.flips[f].node;
+        const bool is_gone = std::ranges::any_of(regrown, [&](NodeIndex top) {
+          return node == top || is_below(model.nodes.tree(t), node, top);
+        });
+        if (!is_gone && flips.actions[f] == FlipAction::none)
+          stay[t].flips.push_back(flips.flips[f]);
+      }
+    }
+    // Nothing is settled after all, so the scores are those of booking.
+    for (TreeNodes& nodes : model.nodes)
+      for (Node& node : nodes.tree.nodes) node.value = model.leaf_value(node.sums);
+    const FidelityEstimate found = rule.estimate(std::vector<bool>(all.size(), false));
+    const FlipShifts by_all(*update.context, changed, all, 1);
+    const FlipShifts by_staying(*update.context, changed, stay, 1);
+    const ChangedScores booked = scores_when_booked(*update.context, changed);
+    RowLoss loss(*update.context, changed);
+    const std::size_t k_trees = model.base_scores.size();
+    std::int64_t left = 0, most_left = 0;
+    for (std::size_t row = 0; row < changed.size(); ++row) {
+      double size = 0, size_staying = 0;
+      std::vector<double> shifts(k_trees);
+      by_all.for_each(row, [&](std::size_t, std::uint32_t, double s) { size += std::abs(s); });
+      by_staying.for_each(row, [&](std::size_t t, std::uint32_t, double s) {
+        size_staying += std::abs(s);
+        shifts[t % k_trees] += s;
+      });
+      // Flips that are topmost only among those that stay may have larger shifts.
+      const double settled = std::max(size - size_staying, 0.0);
+      const double part = settled > 0 ? 1 - 0.5 * (settled / (settled + size_staying)) : 1;
+      n_between += part > 0.5 && part < 1;
+      n_none_settled += part == 1 && size > 0;
+      for (double& shift : shifts) shift *= part;
+      const std::int64_t memory =
+          loss.memory(row, {booked.data() + row * k_trees, k_trees}, shifts);
+      left += memory;
+      most_left = std::max(most_left, memory);
+    }
+    CHECK_EQ(found.left, static_cast<double>(left) * memory_unit);
+    CHECK_EQ(found.most_left, static_cast<double>(most_left) * memory_unit);
+  }
+  CHECK(n_between > 10);
+  CHECK(n_none_settled > 0);
+}
+
 struct Tried {
   int in_place = 0;
   std::int64_t regrown = 0, shifted = 0, remembered = 0;

@@ -96,10 +96,12 @@ TEST_CASE("scores of changed rows do not depend on threads") {
   const ChangedScores before = scores_before(*update.context, *update.changed);
   const ChangedScores booked = scores_when_booked(*update.context, *update.changed);
   const ChangedScores shifted = shifts.of_rows();
+  const WipedVector<double> sizes = shifts.sizes();
   update.context->n_threads = 3;
   CHECK(before == scores_before(*update.context, *update.changed));
   CHECK(booked == scores_when_booked(*update.context, *update.changed));
   CHECK(shifted == shifts.of_rows());
+  CHECK(sizes == shifts.sizes());
 }
 
 // --- shifts --------------------------------------------------------------------------------------
@@ -209,6 +211,8 @@ void check_shifts(const HandMade& made, const std::vector<Flip>& flips, double s
   const std::vector<TreeFlips> of_trees{{flips, {}}};
   const FlipShifts shifts(made.context(), made.changed(), of_trees, scale);
   const ChangedScores sums = shifts.of_rows();
+  const WipedVector<double> sizes = shifts.sizes();
+  REQUIRE(sizes.size() == made.changed().size());
   std::map<std::size_t, int> n_with;  // by the number of flips on the path of a row
   for (std::size_t row = 0; row < made.changed().size(); ++row) {
     std::map<std::uint32_t, double> expected, found;
@@ -218,11 +222,12 @@ void check_shifts(const HandMade& made, const std::vector<Flip>& flips, double s
       const double lost = expected.empty() ? made.optimism(flips[f], row) : 0;
       expected[f] = scale * (made.difference(flips[f], row) - lost);
     }
-    double sum = 0;
+    double sum = 0, size = 0;
     shifts.for_each(row, [&](std::size_t t, std::uint32_t f, double shift) {
       CHECK_EQ(t, 0);
       CHECK(found.emplace(f, shift).second);
       sum += shift;
+      size += shift < 0 ? -shift : shift;
       // Sums of multiples of the grid are exact.
       CHECK_EQ(std::nearbyint(shift / leaf_value_grid) * leaf_value_grid, shift);
     });
@@ -232,6 +237,7 @@ void check_shifts(const HandMade& made, const std::vector<Flip>& flips, double s
       CHECK(is_close(found[f], shift));
     }
     CHECK_EQ(sums[row], sum);
+    CHECK_EQ(sizes[row], size);
     ++n_with[found.size()];
   }
   for (std::size_t n = 1; n <= flips.size(); ++n) CHECK(n_with[n] > 0);
@@ -275,7 +281,39 @@ TEST_CASE("trees without flips shift nothing") {
   const ChangedScores sums = shifts.of_rows();
   CHECK_EQ(sums.size(), made.changed().size());
   for (const double sum : sums) CHECK_EQ(sum, 0);
+  for (const double size : shifts.sizes()) CHECK_EQ(size, 0);
   CHECK_EQ(shifts.error(sums), 0);
+}
+
+TEST_CASE("the size of shifts is that in all trees and classes, whatever their signs") {
+  int n_cancelling = 0;
+  for (const ModelOptions& options : various_models()) {
+    Random random(6);
+    StartedUpdate update(options, 200, 5, 0.1, 6, false, fidelity_rule(1));
+    const std::vector<TreeFlips> flips = testing::survey_all(update, random);
+    const FlipShifts shifts(*update.context, *update.changed, flips, 1);
+    const WipedVector<double> sizes = shifts.sizes();
+    REQUIRE(sizes.size() == update.changed->size());
+    for (std::size_t row = 0; row < sizes.size(); ++row) {
+      double risen = 0, fallen = 0;
+      shifts.for_each(row, [&](std::size_t, std::uint32_t, double shift) {
+        (shift > 0 ? risen : fallen) += shift;
+      });
+      CHECK_EQ(sizes[row], risen - fallen);
+      n_cancelling += risen > 0 && fallen < 0;
+    }
+  }
+  CHECK(n_cancelling > 20);
+}
+
+TEST_CASE("the more of its flips are settled, the less is left of those that stay") {
+  CHECK_EQ(part_left(0, 0), 1);  // no flip at all
+  CHECK_EQ(part_left(0, 2), 1);
+  CHECK_EQ(part_left(1, 3), 0.875);
+  CHECK_EQ(part_left(2, 2), 0.75);
+  CHECK_EQ(part_left(0x1p-20, 0x1p-20), 0.75);  // only relative sizes matter
+  CHECK_EQ(part_left(6, 2), 0.625);
+  CHECK_EQ(part_left(5, 0), 0.5);
 }
 
 // --- memory --------------------------------------------------------------------------------------

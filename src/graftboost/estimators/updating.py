@@ -237,7 +237,7 @@ class Updatable(ABC):
         return UpdateRequest(rule, removed, added, classes, relabel)
 
     def _with_candidates(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters of updates, with those that the number of candidates follows from."""
+        """Return the parameters of updates, with those that give the number of candidates."""
         return {**parameters, "split_sample": self.split_sample, "max_bins": self.max_bins}
 
     def _read_update_parameters(self) -> dict[str, Any]:

@@ -156,9 +156,9 @@ def select_deferred(
     for update in updates:
         update.tolerance = tolerance
     curve = MemoryCurve()
-    for of_tree in memory:
-        for of_flip in of_tree.values():
-            curve.add(of_flip)
+    for of_tree_memory in memory:
+        for whole in of_tree_memory.values():
+            curve.add(whole)
     model.deferred.settled += in_units(curve.outcome(settled)[0])
     return curve.outcome(settled)[1] * MEMORY_UNIT, not lacks_work or is_enough(settled_eligible)
 
