@@ -317,7 +317,7 @@ void take_squares(ModelState& model, const Source& source) {
 // Rows whose regrowing is deferred, if there are any. A node with some follows one with some, and no
 // sum is beyond what DeferredSums keeps.
 void take_deferred(ModelState& model, const Source& source) {
-  if (!source.has("deferred_rows")) return;
+  if (!source.has("deferred_rows") && !source.has("node_deferred")) return;
   const auto rows = source.copied<std::int64_t>("deferred_rows", 4);
   for (const std::int64_t number : rows)
     require(number > -largest_sum && number < largest_sum, "deferred_rows is out of range");

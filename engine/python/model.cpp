@@ -124,9 +124,7 @@ gb::UpdateCounts update(gb::Model& model, const std::optional<AnyTable>& x,
   });
 }
 
-// Surveys need a fidelity above 0.
 gb::UpdateRule fidelity_rule(double fidelity, double memory_floor) {
-  if (!(fidelity > 0)) throw nb::value_error("fidelity: expected more than 0");
   return {gb::UpdateRule::Kind::fidelity, 0, 1, fidelity, memory_floor};
 }
 
@@ -145,6 +143,7 @@ gb::PendingSurvey pending(gb::Model& model, double fidelity, double memory_floor
 
 nb::tuple memory_of(gb::Model& model, const Integers& row_ids, double fidelity, double memory_floor,
                     int n_threads, const std::string& argument) {
+  if (!(fidelity > 0)) throw nb::value_error("fidelity: expected more than 0");
   const gb::UpdateRule rule = fidelity_rule(fidelity, memory_floor);
   const gb::MemorySurvey found = [&] {
     nb::gil_scoped_release release;

@@ -102,7 +102,8 @@ void defer_rows(const UpdateContext& context, const ChangedRows& changed,
   const std::size_t k_trees = model.base_scores.size();
   const ChangedScores booked = scores_when_booked(context, changed);
   for (const std::int64_t units : achieved(context, changed, before, booked))
-    model.deferred.achieved += units;
+    model.deferred.achieved =
+        std::clamp(model.deferred.achieved + units, -DeferredSums::most, DeferredSums::most);
   model.deferred.n_removed += static_cast<std::int64_t>(changed.n_removed());
   model.deferred.n_added += static_cast<std::int64_t>(changed.n_added());
   WipedVector<Gradient> last(k_trees);
@@ -137,7 +138,8 @@ DeferredRule::FlipMemory DeferredRule::memory_of(const Tree& tree, const Flip& f
   const double shift = model.params.learning_rate * damping * flip.weight * flip.regret / recorded;
   const double mean =
       (1 - part_recorded) * last + part_recorded * (recorded / context_.mean_weight);
-  return {in_memory_units(shift * last / unit_), in_memory_units(shift * mean / unit_)};
+  return {in_memory_units(shift * last / unit_, sums.n),
+          in_memory_units(shift * mean / unit_, sums.n), false};
 }
 
 DeferredRule::Outcome DeferredRule::outcome(const MemoryCurve& curve, double settled) {
@@ -166,12 +168,13 @@ void DeferredRule::select(std::span<const std::size_t>) {
     const Tree& tree = model.nodes.tree(t);
     for (std::size_t f = 0; f < flips_[t].flips.size(); ++f) {
       const Flip& flip = flips_[t].flips[f];
-      const FlipMemory memory = memory_[t].emplace_back(memory_of(tree, flip));
+      FlipMemory& memory = memory_[t].emplace_back(memory_of(tree, flip));
       const auto now = static_cast<double>(memory.now), whole = static_cast<double>(memory.whole);
       curve_.now += now, curve_.whole += whole;
       // If every flip on the paths of a row has less, the row has less than the floor.
       const auto n = static_cast<double>(tree[flip.node].deferred.n);
       if (!flip.is_void && !(whole > 0 && whole >= least_memory * n)) continue;
+      memory.is_eligible = true;
       eligible.now += now, eligible.whole += whole;
       const bool can_shift = flip.n_moving > 0;
       if (can_shift) steps.push_back({flip.shifted_below, t, f, FlipAction::shift});
@@ -179,38 +182,59 @@ void DeferredRule::select(std::span<const std::size_t>) {
         steps.push_back({flip.regrown_below, t, f, FlipAction::regrow});
     }
   }
+  if (context_.rule.keeps_structure()) steps.clear();
   std::ranges::sort(steps, {}, [](const Step& step) {
     return std::tuple(-step.below, step.t, step.flip, step.action);
   });
   const double most_rows = most_work_ * static_cast<double>(context_.n_rows) * n_trees;
   Settler settler(context_, flips_);
-  settled_ = 0;
   double settled_eligible = 0;
-  context_.tolerance = 0;
+  settled_ = 0;
+  const auto take = [&](const Step& step, std::int64_t rows) {
+    settler.take(step, rows, [&](std::size_t f) {
+      const FlipMemory& memory = memory_[step.t][f];
+      settled_ += static_cast<double>(memory.whole);
+      if (memory.is_eligible) settled_eligible += static_cast<double>(memory.whole);
+    });
+  };
+  const auto is_reached = [&] { return is_enough(outcome(eligible, settled_eligible)); };
+  // Infinite if nothing need be settled, like that of select_actions().
+  context_.tolerance = steps.empty() || is_reached() ? -no_gain : 0;
+  const Step* smallest = nullptr;  // of those that do not fit
+  std::int64_t fewest = 0;
   bool lacks_work = false;
   for (const Step& step : steps) {
-    const bool must = flips_[step.t].flips[step.flip].is_void;
-    if (!must && is_enough(outcome(eligible, settled_eligible))) {
+    if (!flips_[step.t].flips[step.flip].is_void && is_reached()) {
       context_.tolerance = std::max(context_.tolerance, step.below);
       lacks_work = false;
       break;
     }
     const std::int64_t rows = settler.rows_for(step);
     if (rows < 0) continue;
-    if (!must && static_cast<double>(settler.n_worked_on() + rows) > most_rows) {
-      // Smaller steps may still fit.
-      context_.tolerance = std::max(context_.tolerance, step.below);
-      lacks_work = true;
+    if (static_cast<double>(settler.n_worked_on() + rows) <= most_rows) {
+      take(step, rows);
       continue;
     }
-    settler.take(step, rows, [&](std::size_t f) {
-      const auto whole = static_cast<double>(memory_[step.t][f].whole);
-      settled_ += whole;
-      settled_eligible = std::min(settled_eligible + whole, eligible.whole);
-    });
+    // Smaller steps may still fit.
+    lacks_work = true;
+    if (smallest == nullptr || rows < fewest) smallest = &step, fewest = rows;
   }
-  reaches_target_ = !lacks_work || is_enough(outcome(eligible, settled_eligible));
+  // Every call does something, so that repeated calls come to an end.
+  if (lacks_work && settler.n_worked_on() == 0) take(*smallest, fewest);
+  reaches_target_ = !lacks_work || (n_void_left() == 0 && is_reached());
+  // The growth order is not replayed before there is work left for it.
+  if (!reaches_target_) context_.tolerance = -no_gain;
   n_worked_on_ = settler.n_worked_on();
+}
+
+// Splits that must not stay, and do for now.
+std::int64_t DeferredRule::n_void_left() const {
+  std::int64_t n = 0;
+  for (std::size_t t = 0; t < flips_.size(); ++t) {
+    const std::vector<bool> stays = this->stays(t);
+    for (std::size_t f = 0; f < stays.size(); ++f) n += stays[f] && flips_[t].flips[f].is_void;
+  }
+  return n;
 }
 
 double DeferredRule::work() const {
@@ -234,7 +258,8 @@ void DeferredRule::before_settling() {
       }
     }
   }
-  context_.model.deferred.settled += in_memory_units(outcome(curve_, settled_).recovered);
+  DeferredRows& deferred = context_.model.deferred;
+  deferred.settled += in_memory_units(outcome(curve_, settled_).recovered, deferred.n_rows());
 }
 
 FidelityEstimate DeferredRule::estimate(const std::vector<bool>&) const {

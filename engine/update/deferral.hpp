@@ -41,7 +41,8 @@ struct MemoryCurve {
 };
 
 // Selects what is regrown for rows that earlier updates changed: flips in the order of their regret
-// per row worked on, until the target fidelity is reached or the work is used up.
+// per row worked on, until the target fidelity is reached or the work is used up. At least one is
+// settled, if there are any to settle.
 class DeferredRule : public FlipRule {
  public:
   // `most_work` is the number of rows that may be worked on, relative to all rows in all trees.
@@ -62,6 +63,7 @@ class DeferredRule : public FlipRule {
  private:
   struct FlipMemory {
     std::int64_t now = 0, whole = 0;  // in units
+    bool is_eligible = false;         // whether it is not too little to be regrown for
   };
   // What a selection achieves and leaves, in units.
   struct Outcome {
@@ -72,6 +74,7 @@ class DeferredRule : public FlipRule {
   // If so much of the memory in `curve` is settled.
   static Outcome outcome(const MemoryCurve& curve, double settled);
   bool is_enough(const Outcome& outcome) const;
+  std::int64_t n_void_left() const;
   FidelityEstimate estimate_of(const Outcome& outcome) const;
 
   double most_work_;

@@ -52,8 +52,9 @@ const Node& leaf_before(const UpdateContext& context, const ChangedRows& changed
 
 }  // namespace
 
-std::int64_t in_memory_units(double units) {
-  constexpr double most = largest_loss / memory_unit;
+std::int64_t in_memory_units(double units, std::int64_t n_rows) {
+  constexpr double most_of_row = largest_loss / memory_unit, most_of_all = 0x1p60;
+  const double most = std::min(most_of_row * static_cast<double>(n_rows), most_of_all);
   return static_cast<std::int64_t>(std::nearbyint(std::clamp(units, -most, most)));
 }
 

@@ -42,8 +42,9 @@ inline double part_left(double settled, double stay) {
   return all > 0 ? 1 - 0.5 * (settled / all) : 1;
 }
 
-// A whole number of units. No loss counts for more than a limit.
-std::int64_t in_memory_units(double units);
+// A whole number of units. The loss of a row counts for no more than a limit, and so does the sum of
+// several rows.
+std::int64_t in_memory_units(double units, std::int64_t n_rows = 1);
 // What a unit of memory is in the losses of this model.
 double unit_of_losses(const UpdateContext& context);
 

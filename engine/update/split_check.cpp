@@ -91,10 +91,12 @@ void SplitChecker<Sums>::apply(TreeCheck<Sums>& check, const TreeFlips& flips) {
   open(check);
   check.is_survey = false;
   check.selected = &flips;
-  check.selected_at.assign(nodes_->tree.nodes.size(), -1);
+  check.selected_at.assign(nodes_->tree.nodes.size(), TreeCheck<Sums>::not_selected);
   for (std::size_t f = 0; f < flips.flips.size(); ++f) {
-    if (flips.actions[f] == FlipAction::none) continue;
-    check.selected_at[static_cast<std::size_t>(flips.flips[f].node)] = static_cast<std::int32_t>(f);
+    const bool acts = flips.actions[f] != FlipAction::none;
+    if (!acts && !flips.flips[f].is_void) continue;
+    check.selected_at[static_cast<std::size_t>(flips.flips[f].node)] =
+        acts ? static_cast<std::int32_t>(f) : TreeCheck<Sums>::stays;
   }
   check.change_in_survey = std::exchange(check.largest_change, 0);
   enter(0, 0);
@@ -430,11 +432,12 @@ template <class Sums>
 typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::apply_action(NodeIndex i) {
   if (check_->selected == nullptr) return Outcome::passes;
   const std::int32_t number = check_->selected_at[static_cast<std::size_t>(i)];
+  if (number == TreeCheck<Sums>::stays) return Outcome::passes;
   // A shift above may have left a child too little.
   if (number < 0) return gain_of_split(i) == no_gain ? Outcome::fails : Outcome::passes;
   const auto f = static_cast<std::size_t>(number);
   if (check_->selected->actions[f] == FlipAction::regrow) return Outcome::fails;
-  check_->selected_at[static_cast<std::size_t>(i)] = -1;  // once
+  check_->selected_at[static_cast<std::size_t>(i)] = TreeCheck<Sums>::not_selected;  // once
   const Flip& flip = check_->selected->flips[f];
   bounds(i).set_margin({});
   return shift(i, flip.shifted, flip.n_moving);

@@ -41,7 +41,9 @@ struct TreeCheck {
   bool is_survey = false;
   TouchedNodes touched;
   std::vector<bool> counted_nodes;  // those that are in `counts`
-  // If actions were selected: the flip of each node that has one to be settled, or nothing.
+  // If actions were selected: the flip of each node that has one to be settled. A void split may stay
+  // for now, if the work for it is not there.
+  static constexpr std::int32_t not_selected = -1, stays = -2;
   const TreeFlips* selected = nullptr;
   std::vector<std::int32_t> selected_at;
   UpdateCounts counts;

@@ -48,8 +48,13 @@ PLACES: dict[str, tuple[tuple[float, float], str]] = {
 DATA: dict[Scale, dict[str, int]] = {
     "quick": {"adult": 2},
     "full": {
-        **{"adult": 12, "electricity": 12, "credit_info": 8, "higgs_sample": 20},
-        **{"pendigits": 12, "optdigits": 12, "letter": 4},
+        "adult": 12,
+        "electricity": 12,
+        "credit_info": 8,
+        "higgs_sample": 20,
+        "pendigits": 12,
+        "optdigits": 12,
+        "letter": 4,
     },
 }
 

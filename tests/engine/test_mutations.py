@@ -11,19 +11,24 @@ from graftboost._engine import EngineModel
 
 from graftboost.persistence import model_file
 
-from .making import Data, fit_engine_model, make_data
+from .making import Data, fit_engine_model, make_data, update_engine_model
 from .mutating import REFUSALS, Mutator, change, n_mutations
 
 N_MUTATIONS = n_mutations(3000)
 CASES = [("logistic", False), ("softmax", True), ("squared", True), ("logistic", True)]
 
 
+@pytest.mark.parametrize("deferred", [False, True])
 @pytest.mark.parametrize(("loss", "weighted"), CASES)
-def test_mutations(loss: str, weighted: bool) -> None:
+def test_mutations(loss: str, weighted: bool, deferred: bool) -> None:
     data = make_data(3, loss, n_rows=60, weighted=weighted, missing=True, categories=weighted)
     engine_model = fit_engine_model(
         data, n_estimators=3, max_leaf_nodes=5, min_samples_leaf=3, subsample=0.8 if weighted else 1
     )
+    if deferred:
+        nothing = data.take(np.arange(0))
+        update_engine_model(engine_model, nothing, data.ids[:5], "fidelity", 0.0, regrow=False)
+        assert engine_model.rows_deferred == 5
     mutate = Mutator(model_file.pack_engine_model(engine_model))
     refused = 0
     for seed in range(N_MUTATIONS // len(CASES)):

@@ -128,12 +128,12 @@ class Planted:
             if is_unique and bool((recorded[place] < -(1 << 16)).all()):
                 self.secrets[f"gradient in tree {tree}"] = Secret.hide(recorded[place])
 
-    def remove(self, n_others: int) -> Any:
+    def remove(self, n_others: int, *, regrow: bool = True) -> Any:
         """Remove the row together with others; returns the strategy of the update."""
         gone = np.zeros(1 + n_others, dtype=np.int64)
         gone[1:] = self.some_ids(n_others)
         self.secrets["id"].write(gone[:1])
-        report = self.model.remove(gone)
+        report = self.model.remove(gone, regrow=regrow)
         strategy = report.strategy
         gone[:] = 0
         del report
@@ -174,11 +174,18 @@ def plant_at_fit(kind: str, planted: int = 700, **parameters: Any) -> Planted:
     return _planted(rows, model)
 
 
-def plant_later(kind: str, n_rows: int = N_ROWS, n_added: int = 5, **parameters: Any) -> Planted:
+def plant_later(
+    kind: str,
+    n_rows: int = N_ROWS,
+    n_added: int = 5,
+    *,
+    regrow: bool = True,
+    **parameters: Any,
+) -> Planted:
     others, rows = make_rows(kind, n_rows, None, seed=1), make_rows(kind, n_added, 2, seed=1_000)
     model = new_model(kind, **parameters)
     model.fit(others.X, others.y, others.weight, row_ids=others.ids)
-    model.add(rows.X, rows.y, rows.weight, row_ids=rows.ids)
+    model.add(rows.X, rows.y, rows.weight, row_ids=rows.ids, regrow=regrow)
     return _planted(rows, model)
 
 

@@ -41,8 +41,28 @@ def remove_many_by_refit(planted: Planted) -> None:
     assert planted.remove(MANY) == "refit"
 
 
+def remove_one_later(planted: Planted) -> None:
+    """The row is only booked: no more than sums are left of it."""
+    assert planted.remove(0, regrow=False) == "in-place"
+    assert planted.model.pending_.rows_removed == 1
+
+
+def remove_many_later(planted: Planted) -> None:
+    assert planted.remove(MANY, regrow=False) == "in-place"
+
+
+def remove_and_regrow(planted: Planted) -> None:
+    planted.remove(0, regrow=False)
+    planted.model.remove(planted.some_ids(50), regrow=False)
+    planted.model.regrow(0.1)
+    planted.model.regrow()
+
+
 REMOVALS = {
     "one": remove_one,
+    "one later": remove_one_later,
+    "many later": remove_many_later,
+    "one, regrown later": remove_and_regrow,
     "many in place": remove_many_in_place,
     "many by refit": remove_many_by_refit,
 }
@@ -134,7 +154,16 @@ def fail_to_add_others(planted: Planted) -> None:
         planted.model.add(rows.X, rows.y, rows.weight, row_ids=rows.ids)
 
 
+def defer_others(planted: Planted) -> None:
+    """Book changes of other rows, and regrow nodes while the planted row is there."""
+    planted.model.remove(planted.some_ids(20), regrow=False)
+    rows = make_rows(planted.kind, 300, None, seed=50)
+    planted.model.add(rows.X, rows.y, rows.weight, row_ids=rows.ids, regrow=False)
+    planted.model.regrow(fidelity=0.5)
+
+
 EVENTS = {
+    "defer others": defer_others,
     "copy and drop": copy_and_drop,
     "work on a copy": work_on_a_copy,
     "remove others": remove_others,
@@ -151,6 +180,16 @@ def test_a_row_after_other_operations(kind: str, happen: Any) -> None:
         planted.remove(0)
 
     assert_erased(lambda: plant_later(kind, fidelity=0.0), remove)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_that_was_added_later_and_removed_later(kind: str) -> None:
+    """It is booked twice, and no node is regrown in between."""
+
+    def plant() -> Planted:
+        return plant_later(kind, regrow=False)
+
+    assert_erased(plant, remove_one_later)
 
 
 @pytest.mark.parametrize("kind", ["regression", "sparse"])

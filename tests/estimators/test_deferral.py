@@ -90,9 +90,6 @@ def test_booking_keeps_every_split(target: str, name: str) -> None:
     assert report.rows_deferred == {"add": 3, "remove": 3, "update": 6}[name]
     assert np.array_equal(model.apply(X), leaves)
     assert np.array_equal(model.predict(X), other.predict(X))
-    assert not np.array_equal(model.predict(X), fitted(target).predict(X)) or (
-        target != "regression"
-    )
     model.check_state()
 
 
@@ -127,7 +124,8 @@ def test_adding_and_removing_rows_restores_the_trees(target: str) -> None:
     ids = model.add(X[:4], TARGETS[target][:4], regrow=False).added_ids
     model.remove(ids, regrow=False)
     assert np.array_equal(model.predict(X), before)
-    assert model.pending_.forgetting.achieved == pytest.approx(0, abs=1e-6)
+    assert (model.pending_.rows_removed, model.pending_.rows_added) == (4, 4)
+    model.check_state()
 
 
 def test_removals_one_by_one_and_at_once_give_the_same_trees(
@@ -162,18 +160,23 @@ def test_pending_changes_nothing(deferred: Any) -> None:
     deferred.check_state()
 
 
-def test_pending_of_removed_rows(remembering: Any, deferred: Any) -> None:
+def test_pending_of_removed_rows(deferred: Any) -> None:
     pending = deferred.pending_
     assert (pending.rows_removed, pending.rows_added) == (len(WRONG), 0)
     assert pending.nodes > 0
     assert 0 < pending.work < 1
     assert 0 < pending.fidelity < deferred.fidelity
     assert pending.memory_left > 0
-    found = pending.forgetting
-    assert found.achieved == pytest.approx(loss(deferred) - loss(remembering), abs=1e-3)
-    assert (found.most_memory_left, found.rows_remembered, found.rows_still_remembered) == (
-        (None,) * 3
-    )
+    assert pending.forgetting.most_memory_left is None
+    assert pending.forgetting.rows_remembered is None
+    assert pending.forgetting.rows_still_remembered is None
+
+
+def test_achieved_is_the_change_of_the_losses_by_booking(remembering: Any) -> None:
+    model = copy.deepcopy(remembering)
+    model.remove(WRONG, regrow=False)
+    change = loss(model) - loss(remembering)
+    assert model.pending_.forgetting.achieved == pytest.approx(change, abs=1e-3)
 
 
 def test_pending_depends_on_the_target(deferred: Any) -> None:
@@ -182,7 +185,7 @@ def test_pending_depends_on_the_target(deferred: Any) -> None:
     assert work[0] < work[-1]
 
 
-def test_larger_memory_floor_leaves_less_to_do(learning: Any) -> None:
+def test_larger_memory_floor_regrows_nothing(learning: Any) -> None:
     assert learning.pending_.work > 0
     learning.set_params(memory_floor=1e6)
     assert learning.pending_.work == 0
@@ -287,23 +290,33 @@ def test_fidelity_zero_keeps_the_structure(deferred: Any) -> None:
 
 
 @pytest.mark.parametrize("work", [0.05, 0.1, 0.3])
-def test_work_is_limited(learning: Any, work: float) -> None:
-    most_rows = work * learning.n_rows_ * 20
+def test_repeated_calls_reach_the_target(learning: Any, work: float) -> None:
     left = [learning.pending_.memory_left]
     reports = []
     for _ in range(100):
         reports.append(learning.regrow(work))
         learning.check_state()
         assert reports[-1].strategy == "in-place"
-        assert reports[-1].rows_regrown <= most_rows
+        assert reports[-1].rows_regrown + reports[-1].rows_shifted > 0
         if not reports[-1].rows_deferred:
             break
         left.append(learning.pending_.memory_left)
+    assert len(reports) > 1
+    assert {report.rows_deferred for report in reports[:-1]} == {len(WRONG)}
     assert reports[-1].rows_deferred == 0
-    assert {report.rows_deferred for report in reports[:-1]} <= {len(WRONG)}
     assert left == sorted(left, reverse=True)
-    assert sum(report.rows_regrown for report in reports) > 0
     assert_nothing_pending(learning)
+
+
+@pytest.mark.parametrize("work", [0.05, 0.1, 0.3])
+def test_work_is_limited(learning: Any, work: float) -> None:
+    for _ in range(100):
+        report = learning.regrow(work)
+        if not report.rows_deferred:
+            break  # the growth order comes on top
+        # A shift may leave a split below it with too few rows, which is then regrown.
+        if not report.nodes_shifted:
+            assert report.rows_regrown <= work * learning.n_rows_ * 20
 
 
 def test_work_of_splits_that_are_no_longer_allowed_is_limited_too(deferred: Any) -> None:
@@ -331,7 +344,7 @@ def test_limited_work_forgets_a_part(remembering: Any, deferred: Any) -> None:
     assert model.pending_.rows_removed == len(WRONG)
     assert "15 rows are booked and not yet regrown" in str(report)
     assert loss(deferred) < loss(model)
-    assert model.pending_.fidelity > deferred.pending_.fidelity
+    assert model.pending_.nodes < deferred.pending_.nodes
 
 
 @pytest.mark.parametrize(
@@ -388,7 +401,7 @@ def test_ordinary_update_that_refits_clears() -> None:
 
 def test_refresh_and_other_rules_do_not_clear(deferred: Any) -> None:
     deferred.refresh().check_state()
-    deferred.set_params(update_rule="regret", tolerance=3.0)
+    deferred.set_params(update_rule="regret", tolerance=np.inf)
     assert deferred.remove([1]).rows_deferred == len(WRONG)
     assert deferred.pending_.rows_removed == len(WRONG)
     deferred.set_params(update_rule="fidelity", tolerance=None)

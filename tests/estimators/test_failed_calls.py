@@ -239,13 +239,13 @@ def test_another_class_can_be_added_after_a_refused_one():
 @pytest.mark.parametrize(
     ("parameter", "value", "name"),
     [
-        *[("n_jobs", 0, name) for name in ("add", "remove", "refit", "refresh")],
-        *[("n_jobs", "all", name) for name in ("add", "remove", "refit", "refresh")],
-        *[("stats_memory", -1, name) for name in ("add", "remove")],
-        *[("tolerance", "low", name) for name in ("add", "remove")],
-        *[("fidelity", "low", name) for name in ("add", "remove")],
-        *[("memory_floor", -1, name) for name in ("add", "remove")],
-        *[("update_rule", "low", name) for name in ("add", "remove")],
+        *[("n_jobs", 0, name) for name in ("add", "remove", "refit", "refresh", "regrow")],
+        *[("n_jobs", "all", name) for name in ("add", "remove", "refit", "refresh", "regrow")],
+        *[("stats_memory", -1, name) for name in ("add", "remove", "regrow")],
+        *[("tolerance", "low", name) for name in ("add", "remove", "regrow")],
+        *[("fidelity", "low", name) for name in ("add", "remove", "regrow")],
+        *[("memory_floor", -1, name) for name in ("add", "remove", "regrow")],
+        *[("update_rule", "low", name) for name in ("add", "remove", "regrow")],
     ],
 )
 def test_updates_with_a_parameter_out_of_range(parameter, value, name):

@@ -57,6 +57,12 @@ def add_unseen(model):
 
 STEPS = [
     lambda model: model.remove([3, 70]),
+    lambda model: model.set_params(update_rule="fidelity", tolerance=None),
+    lambda model: model.remove([5, 60, 61, 80], regrow=False),
+    lambda model: model.pending_,
+    lambda model: model.regrow(),
+    lambda model: model.remove([6, 62], regrow=False),
+    lambda model: model.set_params(update_rule="regret", tolerance=0.0),
     lambda model: model.add(X[:2], NAMES[:2], row_ids=[900, 901]),
     add_unseen,
     lambda model: model.remove(slice(20, 30)),
@@ -122,6 +128,22 @@ def test_two_concurrent_updates_equal_sequential_ones(parameters):
         lambda model: model.remove([5, 60, 61]),
         lambda model: model.add(X[:4], NAMES[:4], row_ids=range(500, 504)),
     ]
+    check_concurrently(model, steps)
+
+
+def test_concurrent_deferral_and_regrowing_equal_sequential_ones():
+    model = fitted()
+    model.remove([7, 8, 90], regrow=False)
+    steps = [
+        lambda model: model.remove([5, 60, 61], regrow=False),
+        lambda model: model.regrow(),
+        lambda model: model.pending_,
+    ]
+    check_concurrently(model, steps)
+
+
+def check_concurrently(model, steps):
+    """Check that concurrent calls have the effect of sequential ones, in any order."""
     serial = []
     for order in itertools.permutations(steps):
         copy = copy_of(model)
@@ -195,6 +217,8 @@ CALLS = {
     "update": lambda model: model.update(
         X[:3], labels_for(model)[:3], row_ids=[7, 700, 701], remove=[7, 8]
     ),
+    "remove later": lambda model: model.remove([1, 2, 99], regrow=False),
+    "regrow": lambda model: model.regrow(),
     "an unseen class": add_unseen,
     "refit": lambda model: model.refit(),
 }
@@ -253,7 +277,7 @@ def assert_one_of(model, before, after):
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_ctrl_c_at_every_moment(call):
     model = fitted(fidelity=0.0)
-    model.remove([40, 41, 90])
+    model.remove([40, 41, 90], regrow=False)
     before = state_of(model)
     copy = copy_of(model)
     call(copy)
@@ -289,6 +313,7 @@ def test_ctrl_c_after_a_delay(Estimator, name, alarm):
     if Estimator is GraftBoostRegressor and name == "an unseen class":
         pytest.skip("a regressor has no classes")
     model = fitted(Estimator, n_estimators=20)
+    model.remove([40, 41, 90], regrow=False)
     before = state_of(model)
     copy = copy_of(model)
     CALLS[name](copy)

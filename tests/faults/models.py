@@ -119,6 +119,15 @@ def _updated(specimen: Specimen) -> Specimen:
     return specimen
 
 
+def _deferred(specimen: Specimen) -> Specimen:
+    """Rows were added and removed, and nodes are yet to be regrown for them."""
+    model, added = specimen.model, specimen.added
+    model.remove(np.arange(40, 52), regrow=False)
+    weight = added.weight[6:] if specimen.weighted else None
+    model.add(added.X[6:], added.y[6:], weight, regrow=False)
+    return specimen
+
+
 LARGER: dict[str, Any] = {"n_rows": 700, "n_estimators": 8, "max_leaf_nodes": 9}
 
 SPECIMENS: dict[str, Callable[[], Specimen]] = {
@@ -131,9 +140,13 @@ SPECIMENS: dict[str, Callable[[], Specimen]] = {
         "logistic", stats_memory=0, update_rule="regret", tolerance=0.0
     ),
     "logistic, larger": lambda: _specimen("logistic", **LARGER),
+    "logistic, deferred": lambda: _deferred(_specimen("logistic", **LARGER)),
     "softmax": lambda: _specimen("softmax"),
     "softmax, weighted, subsample": lambda: _specimen("softmax", weighted=True, subsample=0.8),
     "softmax, larger, two threads": lambda: _specimen("softmax", n_jobs=2, **LARGER),
+    "squared, deferred, no histograms kept": lambda: _deferred(
+        _specimen("squared", stats_memory=0)
+    ),
     "squared, weighted": lambda: _specimen("squared", weighted=True),
     "squared, subsample": lambda: _specimen(
         "squared", subsample=0.7, update_rule="regret", tolerance=0.0
@@ -146,6 +159,9 @@ SPECIMENS: dict[str, Callable[[], Specimen]] = {
         "logistic", sparse=True, update_rule="regret", tolerance=0.0
     ),
     "sparse logistic, two threads": lambda: _specimen("logistic", sparse=True, n_jobs=2),
+    "sparse softmax, weighted, deferred": lambda: _deferred(
+        _specimen("softmax", sparse=True, weighted=True)
+    ),
     "sparse softmax, weighted": lambda: _specimen("softmax", sparse=True, weighted=True),
     "sparse squared": lambda: _specimen(
         "squared", sparse=True, update_rule="regret", tolerance=0.0
@@ -153,6 +169,9 @@ SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "sparse squared, loaded": lambda: _loaded("sparse squared"),
     "sparse squared, unpickled": lambda: _unpickled(_specimen("squared", sparse=True)),
 }
+
+# Those with another rule than "fidelity" whose names do not say so.
+BY_REGRET = {"squared, subsample", "squared, loaded", "sparse squared", "sparse squared, loaded"}
 
 
 def make_specimen(name: str) -> Specimen:

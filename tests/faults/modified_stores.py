@@ -15,7 +15,7 @@ from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store import Store, StoreError
 
 REFUSALS = (InvalidFileError, StoreError)  # all errors that may be raised
-KINDS = ["two classes", "three classes", "weighted regression", "sparse"]
+KINDS = ["two classes", "three classes", "weighted regression", "sparse", "deferred"]
 NAMES = {"model": "model-*", "journal": "journal-*", "receipts": "receipts*"}
 N_ROWS, N_COLUMNS = 60, 4
 SMALL: dict[str, Any] = {
@@ -51,8 +51,11 @@ def _make_store(kind: str, path: Path) -> None:
     Estimator = GraftBoostRegressor if kind == "weighted regression" else GraftBoostClassifier
     model = Estimator(**SMALL).fit(**rows)
     with Store.create(path, model, attributes=attributes, notes={"note": [1]}) as store:
-        store.remove([3], request="before")
+        store.remove([3], request="before", regrow=kind != "deferred")
         store.compact()
+        if kind == "deferred":
+            _defer_and_regrow(store)
+            return
         store.add(**make_rows(kind, 1, 3), request="add")
         store.update(**make_rows(kind, 2, 2), remove=[5, 6], request="update")
         store.refresh(request="refresh")
@@ -60,6 +63,13 @@ def _make_store(kind: str, path: Path) -> None:
             store.add(**{**make_rows(kind, 3, 6), "y": ["new"] * 6}, request="new class")
         else:
             store.remove([9], request="remove")
+
+
+def _defer_and_regrow(store: Store) -> None:
+    store.remove([4, 5], request="remove later", regrow=False)
+    store.add(**make_rows("deferred", 1, 3), request="add later", regrow=False)
+    store.regrow(0.2, request="regrow")
+    store.remove([9], request="remove later again", regrow=False)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from sklearn.base import clone
 import graftboost
 from graftboost.store import digest
 
-from .models import N_ROWS, N_SPARSE_COLUMNS, RARE, Specimen
+from .models import BY_REGRET, N_ROWS, N_SPARSE_COLUMNS, RARE, Specimen
 
 # Takes a folder that it may write to, where the model was saved as "model". The result is compared.
 Operation = Callable[[Specimen, Path], Any]
@@ -28,9 +28,9 @@ def _weight(specimen: Specimen, n_rows: int | None = None) -> Any:
     return specimen.added.weight[:n_rows] if specimen.weighted else None
 
 
-def _add(specimen: Specimen, n_rows: int) -> Any:
-    added = specimen.added
-    return specimen.model.add(added.X[:n_rows], added.y[:n_rows], _weight(specimen, n_rows))
+def _add(specimen: Specimen, n_rows: int, *, regrow: bool = True) -> Any:
+    added, weight = specimen.added, _weight(specimen, n_rows)
+    return specimen.model.add(added.X[:n_rows], added.y[:n_rows], weight, regrow=regrow)
 
 
 def _add_weighted(specimen: Specimen, folder: Path) -> Any:
@@ -88,6 +88,11 @@ OPERATIONS: dict[str, Operation] = {
     "remove": lambda specimen, folder: specimen.model.remove([3]),
     "remove several": lambda specimen, folder: specimen.model.remove([3, 30, 31, 77, 120, 149]),
     "remove half": lambda specimen, folder: specimen.model.remove(np.arange(60, N_ROWS)),
+    "remove later": lambda specimen, folder: specimen.model.remove([3, 30], regrow=False),
+    "add later": lambda specimen, folder: _add(specimen, 2, regrow=False),
+    "regrow": lambda specimen, folder: specimen.model.regrow(),
+    "regrow a part": lambda specimen, folder: specimen.model.regrow(0.1),
+    "pending": lambda specimen, folder: specimen.model.pending_,
     "update": _update,
     "refit": lambda specimen, folder: specimen.model.refit() and None,
     "refresh": lambda specimen, folder: specimen.model.refresh() and None,
@@ -109,6 +114,10 @@ def applies(operation: str, specimen_name: str) -> bool:
         return "sparse" in specimen_name
     if operation == "add weighted":
         return "weighted" not in specimen_name  # the same as "add" there
+    if operation.endswith("later"):
+        return "rule" not in specimen_name and specimen_name not in BY_REGRET
+    if operation.startswith(("regrow", "pending")):
+        return "deferred" in specimen_name
     return True
 
 
@@ -131,6 +140,7 @@ def _fingerprint_of_model(model: Any, specimen: Specimen) -> dict[str, str]:
         "scores": _hash(model._raw_scores(specimen.fitted.X)),
         "leaves": _hash(model.apply(specimen.fitted.X)),
         "trees": digest(model._engine_model),
+        "pending": repr(model.pending_),
         "classes": _hash(getattr(model, "classes_", None)),
         "parameters": repr(model.get_params()),
     }

@@ -41,13 +41,13 @@ def create(path: Path) -> Store:
 
 
 def make_store(path: Path) -> None:
-    """Make a store that has been compacted once and has changes in its journal."""
+    """Make a store that has been compacted once and has changes in its journal, one deferred."""
     with create(path) as store:
         store.remove([3])
         store.compact()
         X, y, attributes = make_rows(1, 2)
         store.add(X, y, attributes=attributes, request="first")
-        store.remove([5], request="second")
+        store.remove([5], request="second", regrow=False)
 
 
 def copy_store(base: Path, path: Path) -> Path:
@@ -75,6 +75,8 @@ CHANGES: dict[str, Callable[[Store], Any]] = {
     "add": _add,
     "add new class": _add_new_class,
     "remove": lambda store: store.remove([10, 11], request=WANTED),
+    "remove later": lambda store: store.remove([10, 11], request=WANTED, regrow=False),
+    "regrow": lambda store: store.regrow(request=WANTED),
     "update": _update,
     "refit": lambda store: store.refit(request=WANTED),
     "refresh": lambda store: store.refresh(request=WANTED),
@@ -86,8 +88,11 @@ def change_at_random(store: Store, rng: random.Random, request: str) -> None:
     """Make some change, and perhaps compact the store."""
     held = sorted(store.row_ids.tolist())
     kinds = ["add", "remove", "update", "refit", "refresh", "new class", "compact"]
-    kind = rng.choices(kinds, [3, 4, 3, 1, 1, 1, 1])[0]
-    if kind == "remove" and len(held) < N_ROWS // 2:
+    kinds += ["remove later", "regrow"]
+    kind = rng.choices(kinds, [3, 4, 3, 1, 1, 1, 1, 3, 2])[0]
+    if kind == "regrow" and not store.summary()["rows_not_yet_regrown"]:
+        kind = "remove later"  # nothing to regrow has no receipt
+    if kind.startswith("remove") and len(held) < N_ROWS // 2:
         kind = "add"
     out = rng.sample(held, 2)
     X, y, attributes = make_rows(rng.getrandbits(30), rng.randrange(1, 6))
@@ -96,6 +101,10 @@ def change_at_random(store: Store, rng: random.Random, request: str) -> None:
             store.add(X, y, attributes=attributes, request=request)
         case "remove":
             store.remove(out, request=request)
+        case "remove later":
+            store.remove(out, request=request, regrow=False)
+        case "regrow":
+            store.regrow(rng.choice([None, 0.1]), request=request)
         case "update":
             store.update(X, y, remove=out, attributes=attributes, request=request)
         case "refit":

@@ -65,6 +65,19 @@ def test_updates_of_both_kinds_are_included(tmp_path: Path) -> None:
     assert {("refit", False, False), ("refit", False, True)} <= kinds
 
 
+def test_deferred_rows_of_both_kinds_are_included(tmp_path: Path) -> None:
+    """Some are regrown in place, and others remain deferred because the work is limited."""
+    regrown, left = set(), set()
+    for specimen in SPECIMENS:
+        if applies("regrow", specimen):
+            report = OPERATIONS["regrow"](make_specimen(specimen), tmp_path)
+            regrown.add((report.strategy, report.nodes_regrown > 0))
+            part = OPERATIONS["regrow a part"](make_specimen(specimen), tmp_path)
+            left.add(part.rows_deferred > 0)
+    assert ("in-place", True) in regrown
+    assert left == {False, True}
+
+
 def _described(found: dict[str, Any]) -> str:
     after = " and all after it" if found["for_good"] else ""
     return f"allocation {found['number']}{after} ({' '.join(found['stack'][:6])})"

@@ -14,7 +14,7 @@ import graftboost
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
 from graftboost.persistence.file_format import InvalidFileError
 
-from .modified_stores import KINDS, N_ROWS, SMALL, make_rows
+from .modified_stores import KINDS, N_COLUMNS, N_ROWS, SMALL, make_rows
 from .mutating import cut, flipped, overwritten, resealed, with_lying_length
 from .mutation_runs import check_mutations
 from .scale import amount
@@ -26,7 +26,10 @@ def _saved(kind: str, path: Path) -> bytes:
     rows = make_rows(kind, 0, N_ROWS)
     del rows["attributes"]
     Estimator = GraftBoostRegressor if kind == "weighted regression" else GraftBoostClassifier
-    Estimator(**SMALL).fit(**rows).save(path)
+    model = Estimator(**SMALL).fit(**rows)
+    if kind == "deferred":
+        model.remove([3, 4, 5], regrow=False)
+    model.save(path)
     return path.read_bytes()
 
 
@@ -43,13 +46,20 @@ def _use(path: Path, kind: str, seed: int) -> str:
     del rows["attributes"]
     try:
         model: Any = graftboost.load(path)
+        if model.n_features_in_ != N_COLUMNS:  # a valid model of other rows
+            return "loaded, with other features"
         model.predict(rows["X"])
     except InvalidFileError:
         return "refused when loaded"
     # The state is checked when it is first needed, which raises another error.
     try:
         model.remove(np.random.default_rng(seed).choice(model.row_ids_, 2, replace=False))
-        model.add(**rows)
+        ids = model.add(**rows).added_ids
+        str(model.pending_)
+        if model.update_rule == "fidelity":
+            model.remove(ids[:2], regrow=False)
+            model.regrow(0.5)
+            model.regrow()
         model.refresh()
         model.refit()
     except ValueError:

@@ -70,7 +70,9 @@ def _read(store: Store, kind: str) -> None:
     for receipt in store.history():
         str(receipt)
         store.refitted_since(receipt)
+        store.regrown_by(receipt)
     store.summary()
+    str(store.pending)
     store.verify()
 
 
@@ -84,6 +86,10 @@ def _change(store: Store, kind: str, seed: int) -> None:
     # Explicit ids: a modified store may have used the largest one, and has no default id then.
     unused = np.setdiff1d(np.arange(10_000, 10_000 + 2 * len(store.row_ids)), store.row_ids)
     store.add(**rows, row_ids=unused[:3])
+    if store.model.update_rule == "fidelity":
+        store.remove(unused[:2], regrow=False)
+        store.regrow(0.5)
+        store.regrow()
     store.refresh()
     store.refit()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import pickle
@@ -194,6 +195,45 @@ def test_manipulated_states(content: bytes, tmp_path: Path, change: Any, message
     for _ in range(2):
         with pytest.raises(ValueError, match=message):
             model.remove([0])
+
+
+@pytest.fixture(scope="module")
+def deferred(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file of a model with rows for which nodes are yet to be regrown."""
+    path = tmp_path_factory.mktemp("deferred") / "model"
+    model = copy.deepcopy(MODELS["binary"])
+    model.remove([3, 4, 5], regrow=False)
+    model.save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_set("deferred_rows", 0, -1), "deferred_rows has no rows"),
+        (_set("deferred_rows", 0, 0), "deferred_rows has no rows"),
+        (_set("deferred_rows", 1, -3), "deferred_rows has no rows"),
+        (_set("deferred_rows", 0, 2**63 - 1), "deferred_rows is out of range"),
+        (_set("deferred_rows", 2, 2**63 - 1), "deferred_rows is out of range"),
+        (_set("deferred_rows", 3, -(2**63)), "deferred_rows is out of range"),
+        (_set("node_deferred", 0, -1), "node_deferred has a sum out of range"),
+        (_set("node_deferred", 1, -1), "node_deferred has a sum out of range"),
+        (_set("node_deferred", 2, 2**62), "node_deferred has a sum out of range"),
+        (_set("node_deferred", 0, 0), "without the rows that its sums are of"),
+        (_entry("node_deferred", 2, 3), "node_deferred has 3 elements"),
+        (_entry("deferred_rows", 2, 3), "deferred_rows has 3 elements"),
+        (_entry("deferred_rows", 0, "uint8"), "has numbers of another kind"),
+    ],
+)
+def test_manipulated_deferred_rows(
+    deferred: bytes, tmp_path: Path, change: Any, message: str
+) -> None:
+    path = tmp_path / "model"
+    path.write_bytes(_with(deferred, lambda header, data: None))
+    assert graftboost.load(path).pending_.rows_removed == 3  # it is valid before
+    path.write_bytes(_with(deferred, change))
+    with pytest.raises(InvalidFileError, match=message):
+        graftboost.load(path)
 
 
 def test_predicting_does_not_read_the_state(tmp_path: Path) -> None:

@@ -40,6 +40,39 @@ def test_loaded_model_equals_the_saved_one(model: Any, tmp_path: Path) -> None:
     again.check_state()
 
 
+def test_model_with_deferred_rows_continues_after_loading(model: Any, tmp_path: Path) -> None:
+    path = tmp_path / "model.graft"
+    other = pickle.loads(pickle.dumps(model))
+    other.remove([1, 2, 3], regrow=False)
+    other.add(features(model, n=4), targets(model, 4), regrow=False)
+    other.save(path)
+    again = graftboost.load(path)
+    assert state(again) == state(other)
+    assert (again.pending_.rows_removed, again.pending_.rows_added) == (3, 4)
+    assert again.pending_ == other.pending_
+    for step in (
+        lambda updated: updated.remove([4], regrow=False),
+        lambda updated: updated.regrow(0.1),
+        lambda updated: updated.remove([5, 6]),
+        lambda updated: updated.regrow(),
+    ):
+        assert step(again).rows_deferred == step(other).rows_deferred
+        assert state(again) == state(other)
+    again.check_state()
+
+
+def test_deferred_rows_are_not_saved_without_the_state(model: Any, tmp_path: Path) -> None:
+    path = tmp_path / "model.graft"
+    other = pickle.loads(pickle.dumps(model))
+    other.remove([1, 2, 3], regrow=False)
+    other.save(path, updatable=False)
+    assert not [name for name in file_format.load(path).arrays if "deferred" in name]
+    again = graftboost.load(path)
+    np.testing.assert_array_equal(again.predict(features(model)), other.predict(features(model)))
+    with pytest.raises(ValueError, match="This model holds no rows"):
+        again.regrow()
+
+
 def test_updates_of_a_loaded_model(model: Any, tmp_path: Path) -> None:
     """More rows are added than the file has room for, so the arrays move out of it."""
     path = tmp_path / "model.graft"

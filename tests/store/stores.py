@@ -41,7 +41,7 @@ def change(updated: Any, number: int) -> None:
     else:
         model = isinstance(updated, GraftBoostClassifier)
     target = np.where(y > 0, "yes", "no") if model else y
-    match number % 4:
+    match number % 7:
         case 0:
             updated.remove(out)
         case 1:
@@ -49,7 +49,13 @@ def change(updated: Any, number: int) -> None:
         case 2:
             updated.update(X, target, remove=out)
         case 3:
-            updated.refit() if number % 8 == 3 else updated.remove(out[:1])
+            updated.refit() if number % 2 else updated.remove(out[:1])
+        case 4:
+            updated.remove(out, regrow=False)
+        case 5:
+            updated.update(X, target, remove=out[:1], regrow=False)
+        case 6:
+            updated.regrow(0.1 if number % 2 else None)
 
 
 def files(path: Path) -> dict[str, bytes]:

@@ -77,8 +77,9 @@ def _found_in(path: Path, patterns: dict[str, bytes]) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("kind", ["classifier", "regressor"])
 @pytest.mark.parametrize("arrived", ["at fit", "later"])
 @pytest.mark.parametrize("by_itself", [False, True])
+@pytest.mark.parametrize("regrow", [True, False])
 def test_files_contain_nothing_of_removed_rows(
-    tmp_path: Path, kind: str, arrived: str, by_itself: bool
+    tmp_path: Path, kind: str, arrived: str, by_itself: bool, regrow: bool
 ) -> None:
     rng = np.random.default_rng(0)
     X = _plant(_rows(N, 0), PLANTED)
@@ -118,8 +119,8 @@ def test_files_contain_nothing_of_removed_rows(
         assert ("codes" in there) == (arrived == "at fit")
         assert ("x3, d" in there) == (arrived == "later")
 
-        store.remove(PLANTED[:2], request="the first two")
-        store.remove(PLANTED[2:])
+        store.remove(PLANTED[:2], request="the first two", regrow=regrow)
+        store.remove(PLANTED[2:], regrow=regrow)
         if by_itself:
             for row in range(200, 206):
                 store.remove([row])
@@ -127,6 +128,7 @@ def test_files_contain_nothing_of_removed_rows(
             store.compact()
         assert _found_in(path, patterns) == set()
         assert store.receipt("the first two").removed == [[7, 8], [123, 124]]
+        assert store.summary()["rows_not_yet_regrown"] == (0 if regrow else len(PLANTED))
         store.verify()
     assert _found_in(path, patterns) == set()
     with Store.open(path) as store:

@@ -11,11 +11,21 @@ import pytest
 import scipy.sparse
 
 from graftboost import GraftBoostClassifier
+from graftboost.persistence import file_format
 from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store import Store
 from graftboost.store.receipts import Receipt
 
-from .stores import N_ROWS, SMALL, make_model, make_rows, reseal_journal, reseal_model
+from .stores import (
+    N_ROWS,
+    SMALL,
+    journal_of,
+    make_model,
+    make_rows,
+    records,
+    reseal_journal,
+    reseal_model,
+)
 
 Header, Arrays = dict[str, Any], dict[str, Any]
 Hostile = Callable[[Header, Arrays], Any]
@@ -139,6 +149,15 @@ IN_JOURNAL: dict[str, Hostile] = {
     "a negative floor": _rule(memory_floor=-1.0),
     "another floor": _rule(memory_floor=5.0),
     "a rule of other parameters": _rule(name="regret", fidelity=0.0, memory_floor=0.0),
+    "regrow by a name": _rule(regrow="later"),
+    "regrow by a number": _rule(regrow=0),
+    "regrow none": _rule(regrow=None),
+    "regrow that does not apply": _both(
+        _parameter(update_rule="regret", tolerance=3.0),
+        _rule(name="regret", fidelity=0.0, memory_floor=0.0, tolerance=3.0, top_candidates=308),
+        _rule(regrow=False),
+    ),
+    "work of an update": _say(work=0.5),
     "a fidelity that does not apply": _both(
         _parameter(update_rule="regret", tolerance=3.0),
         _rule(name="regret", fidelity=0.5, memory_floor=0.0, tolerance=3.0, top_candidates=308),
@@ -186,6 +205,13 @@ IN_JOURNAL: dict[str, Hostile] = {
     "a receipt of forgetting by a name": _receipt(forgetting="all"),
     "a receipt of forgetting beyond": _forgetting(achieved=10**400),
     "a receipt of half a row": _forgetting(rows_remembered=0.5),
+    "a receipt of forgetting of some rows only": _forgetting(rows_remembered=None),
+    "a receipt of rows that are regrown": _receipt(deferred=True),
+    "a receipt of deferral by a name": _receipt(deferred="yes"),
+    "a receipt of deferral by a number": _receipt(deferred=1),
+    "a receipt of half a row deferred": _receipt(rows_deferred=0.5),
+    "a receipt of negative rows deferred": _receipt(rows_deferred=-1),
+    "a receipt of regrowing": _receipt(action="regrow"),
     "a receipt with more": _say(receipt={"more": 1}),
 }
 
@@ -215,6 +241,90 @@ def test_hostile_changes(tmp_path: Path, made: dict[str, bytes], what: str) -> N
     for read_only in (True, False):
         with pytest.raises(InvalidFileError, match=r"journal-000001\.graft is damaged"):
             Store.open(tmp_path, read_only=read_only)
+
+
+REGROWING: dict[str, Hostile] = {
+    "an unknown rule": _rule(name="luck"),
+    "another rule": _rule(name="regret"),
+    "another rule that follows from its parameters": _both(
+        _parameter(update_rule="regret", tolerance=3.0),
+        _rule(name="regret", fidelity=0.0, memory_floor=0.0, tolerance=3.0, top_candidates=308),
+    ),
+    "a rule that does not regrow": _rule(regrow=False),
+    "regrow by a number": _rule(regrow=1),
+    "a missing fidelity": _rule(fidelity=NAN),
+    "a fidelity beyond": _rule(fidelity=1.5),
+    "another floor": _rule(memory_floor=5.0),
+    "a tolerance": _rule(tolerance=1.0),
+    "a rule with more": _rule(more=1),
+    "no rule": _without("rule"),
+    "no work": _without("work"),
+    "work none": _say(work=None),
+    "work of zero": _say(work=0.0),
+    "negative work": _say(work=-0.5),
+    "infinite negative work": _say(work={"float": "-inf"}),
+    "missing work": _say(work=NAN),
+    "work by a name": _say(work="all"),
+    "work by a count": _say(work=1),
+    "work by a boolean": _say(work=True),
+    "work in a list": _say(work=[0.5]),
+    "rows": _set("removed", [1], np.int64),
+    "another array": _set("added_y", [1.0]),
+    "features": _say(n_features=4),
+    "classes": _say(classes=NEW_CLASS),
+    "a parameter of the fit": _parameter(max_bins=3),
+    "parameters none": _say(parameters=None),
+    "a receipt of an update": _receipt(action="update"),
+    "a receipt of a refit": _receipt(action="refit"),
+    "a receipt of a creation": _receipt(action="create"),
+    "a receipt of an unknown action": _receipt(action="regrown"),
+    "a receipt of another model": _receipt(before="0" * 64),
+    "a receipt of half a row deferred": _receipt(rows_deferred=0.5),
+}
+
+
+@pytest.fixture(scope="module")
+def regrown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    path = tmp_path_factory.mktemp("stores") / "store"
+    with Store.create(path, make_model()) as store:
+        store.remove([1, 2, 3], regrow=False)
+        store.regrow(0.5)
+    _unlogged(path)
+    return {file.name: file.read_bytes() for file in path.iterdir()}
+
+
+@pytest.mark.parametrize("what", REGROWING)
+def test_hostile_regrowing(tmp_path: Path, regrown: dict[str, bytes], what: str) -> None:
+    for name, content in regrown.items():
+        (tmp_path / name).write_bytes(content)
+    reseal_journal(tmp_path, lambda header, arrays: None)
+    Store.open(tmp_path, read_only=True).close()  # it is valid before it is manipulated
+    reseal_journal(tmp_path, REGROWING[what])
+    for read_only in (True, False):
+        with pytest.raises(InvalidFileError, match=r"journal-000001\.graft is damaged"):
+            Store.open(tmp_path, read_only=read_only)
+
+
+def test_regrowing_of_nothing(tmp_path: Path) -> None:
+    """A change that regrows nodes although no rows are deferred changes nothing."""
+    path = tmp_path / "store"
+    with Store.create(path, make_model()) as store:
+        store.remove([1, 2, 3], regrow=False)
+        store.refit()
+        found = store.digest
+        store.remove([4], regrow=False)
+        store.regrow(0.5)
+    before, refitted, _, last = records(path)
+    head = file_format.loads(refitted, "a record").header["receipt"]
+    entries = {"number": 3, "before": found, "after": found, "previous": head["hash"]}
+    journal_of(path).write_bytes(before + refitted + last)
+    reseal_journal(path, _receipt(**entries))
+    for _ in range(2):
+        _unlogged(path)
+    with Store.open(path, read_only=True) as store:
+        assert store.digest == found
+        assert store.summary()["rows_not_yet_regrown"] == 0
+        store.verify()
 
 
 @pytest.mark.parametrize(
@@ -347,6 +457,43 @@ def test_hostile_headers(tmp_path: Path, what: str) -> None:
     reseal_model(path, IN_MODEL[what])
     for read_only in (True, False):
         with pytest.raises(InvalidFileError, match="is damaged"):
+            Store.open(path, read_only=read_only)
+
+
+def _deferred(array: str, place: int, value: int) -> Hostile:
+    def change(header: Header, arrays: Arrays) -> None:
+        arrays[array][place] = value
+
+    return change
+
+
+DEFERRED: dict[str, Hostile] = {
+    "a negative row": _deferred("deferred_rows", 0, -1),
+    "no row": _deferred("deferred_rows", 0, 0),
+    "rows beyond": _deferred("deferred_rows", 0, 2**63 - 1),
+    "achieved beyond": _deferred("deferred_rows", 2, 2**63 - 1),
+    "settled below": _deferred("deferred_rows", 3, -(2**63)),
+    "a negative sum": _deferred("node_deferred", 1, -1),
+    "a sum beyond": _deferred("node_deferred", 1, 2**62),
+    "rows below a node without": _deferred("node_deferred", 0, 0),
+    "rows of another type": _set("deferred_rows", [1, 0, 0, 0]),
+    "rows too short": _set("deferred_rows", [1, 0, 0], np.int64),
+    "sums too short": _set("node_deferred", [1, 0, 0], np.int64),
+    "no sums": _without("node_deferred"),
+}
+
+
+@pytest.mark.parametrize("what", DEFERRED)
+def test_hostile_deferred_rows(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "store"
+    model = make_model()
+    model.remove([1, 2, 3], regrow=False)
+    Store.create(path, model).close()
+    reseal_model(path, lambda header, arrays: None)
+    Store.open(path, read_only=True).close()
+    reseal_model(path, DEFERRED[what])
+    for read_only in (True, False):
+        with pytest.raises(InvalidFileError, match=r"model-000001\.graft is damaged"):
             Store.open(path, read_only=read_only)
 
 

@@ -77,11 +77,11 @@ def regrow(
     """Regrow nodes for rows that were only booked."""
     with Store.open(path) as store:
         n_rows = store.summary()["rows_not_yet_regrown"]
+        with output.working(f"Regrowing nodes for {n_rows:,} rows"):
+            report = store.regrow(work, fidelity=fidelity, request=request)
         if not n_rows:
             output.result({"rows_not_yet_regrown": 0}, "There is nothing to regrow.")
             return
-        with output.working(f"Regrowing nodes for {n_rows:,} rows"):
-            report = store.regrow(work, fidelity=fidelity, request=request)
         _show_change(output, store, report)
 
 

@@ -19,7 +19,8 @@ class Forgetting:
     Attributes
     ----------
     achieved : float
-        How much the update changed the losses. This is computed, not estimated.
+        How much the update changed the losses. This is computed, not estimated, except for rows
+        that are regrown later: for these, it is what booking changed, and an estimate of the rest.
     memory_left : float
         How much more a retrain would change them, as far as the splits that were kept tell.
     memory_left_error : float

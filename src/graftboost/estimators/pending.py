@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graftboost.estimators.forgetting import Forgetting
-from graftboost.estimators.update_request import LEAST_FIDELITY, forgetting_of
+from graftboost.estimators.update_request import forgetting_of
 
 if TYPE_CHECKING:
     from graftboost._engine import EngineModel
@@ -46,7 +46,7 @@ class Pending:
         cls, engine_model: EngineModel, fidelity: float, memory_floor: float, n_threads: int
     ) -> Pending:
         """Return what is pending in a model; nothing changes."""
-        found = engine_model.pending(max(float(fidelity), LEAST_FIDELITY), memory_floor, n_threads)
+        found = engine_model.pending(float(fidelity), memory_floor, n_threads)
         n_rows = found.n_removed + found.n_added
         return cls(
             found.n_removed,

@@ -219,7 +219,10 @@ class UpdateRequest:
         seconds = {"reading": 0.0 if start is None else read - start}
         if self.is_empty:
             seconds["total"] = seconds["reading"]
-            return UpdateReport("in-place", NO_IDS, NO_IDS, 0, 0, 0, 0, 0, 0, None, seconds)
+            n_deferred = engine_model.rows_deferred
+            return UpdateReport(
+                "in-place", NO_IDS, NO_IDS, 0, 0, 0, 0, 0, 0, None, seconds, n_deferred
+            )
         added = self.added
         counts = engine_model.update(
             None if added is None else for_engine(added.X),
@@ -269,13 +272,17 @@ class RegrowRequest:
                 f"regrow applies to update_rule='fidelity', but update_rule is {rule.name!r}. Set "
                 "another update_rule, or call refit()."
             )
-        return cls(rule, math.inf if work is None else float(work))
+        try:
+            return cls(rule, math.inf if work is None else float(work))
+        except OverflowError:
+            return cls(rule)
 
     def apply(self, engine_model: EngineModel, n_threads: int) -> UpdateReport:
         """Regrow nodes of an engine model, which is unchanged if this raises."""
         start = time.perf_counter()
-        target = max(self.rule.fidelity, LEAST_FIDELITY)
-        counts = engine_model.regrow(self.work, target, self.rule.memory_floor, n_threads)
+        counts = engine_model.regrow(
+            self.work, self.rule.fidelity, self.rule.memory_floor, n_threads
+        )
         return _report(counts, NO_IDS, NO_IDS, {}, start)
 
 

@@ -372,8 +372,8 @@ class Updatable(ABC):
         ----------
         work : float, default=None
             The most work to do, as a fraction of a refit: the rows of the regrown nodes, relative
-            to all rows in all trees. Call again to continue. Default: no limit; the model is
-            refitted if that is cheaper.
+            to all rows in all trees. At least one node is regrown or shifted. Call again to
+            continue. Default: no limit; the model is refitted if that is cheaper.
         fidelity : float, default=None
             The target for all these rows together. Default: the parameter of the model.
 

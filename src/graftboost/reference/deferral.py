@@ -6,11 +6,12 @@ on their paths. The memory of a flip is estimated from these sums and its regret
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graftboost.reference.boosting import DeferredRows, Model
-from graftboost.reference.flips import Flip, survey
+from graftboost.reference.flips import Flip, flips_that_stay, survey
 from graftboost.reference.row_memory import (
     IN_PLACE,
     MEMORY_UNIT,
@@ -34,6 +35,7 @@ class FlipMemory:
 
     now: int
     whole: int
+    is_eligible: bool = False  # whether it is not too little to be regrown for
 
 
 @dataclass
@@ -115,7 +117,10 @@ def select_deferred(
                 of_flip.whole > 0 and float(of_flip.whole) >= least_memory * n
             ):
                 continue
+            of_flip.is_eligible = True
             eligible.add(of_flip)
+            if rule.keeps_structure:
+                continue
             if flip.n_moving:
                 steps.append((-flip.shifted_below, t, number, 1, index))
             if not flip.is_void or not flip.n_moving:
@@ -129,38 +134,58 @@ def select_deferred(
 
     most_rows = work * len(model.rows) * len(flips)
     worked_on: dict[tuple[int, int], int] = {}
-    settled = settled_eligible = tolerance = 0.0
-    lacks_work = False
+    settled = settled_eligible = 0.0
+
+    def take(t: int, action: int, index: int, rows: int) -> None:
+        nonlocal settled, settled_eligible
+        for i in _settled_by(updates[t].tree, flips[t], action, index):
+            if not flips[t][i].action and not _is_regrown(updates[t].tree, flips[t], i):
+                settled += float(memory[t][i].whole)
+                settled_eligible += float(memory[t][i].whole) if memory[t][i].is_eligible else 0.0
+        worked_on[t, index] = worked_on.get((t, index), 0) + rows
+        flips[t][index].action = "shift" if action == 1 else "regrow"
+
+    tolerance = math.inf if not steps or is_enough(0.0) else 0.0
+    too_large: list[tuple[int, int, int, int]] = []  # rows, tree, action and node of steps
     for negative_below, t, _, action, index in sorted(steps):
         flip, tree = flips[t][index], updates[t].tree
         if not flip.is_void and is_enough(settled_eligible):
-            tolerance, lacks_work = max(tolerance, -negative_below), False
+            tolerance = max(tolerance, -negative_below)
+            too_large = []
             break
         if _is_regrown(tree, flips[t], index):
             continue
-        below = [i for i in flips[t] if index in tree.path(i)] if action == 2 else [index]
         rows = tree.nodes[index].sums.n
         if action == 1:
             rows = min(rows, ROWS_PER_MOVE * flip.n_moving)
         else:
+            below = _settled_by(tree, flips[t], action, index)
             rows = max(rows - sum(worked_on.get((t, i), 0) for i in below), 0)
-        if not flip.is_void and sum(worked_on.values()) + rows > most_rows:
-            tolerance, lacks_work = max(tolerance, -negative_below), True
-            continue
-        for i in below:
-            if not flips[t][i].action and not _is_regrown(tree, flips[t], i):
-                settled += float(memory[t][i].whole)
-                settled_eligible = min(settled_eligible + float(memory[t][i].whole), eligible.whole)
-        worked_on[t, index] = worked_on.get((t, index), 0) + rows
-        flip.action = "shift" if action == 1 else "regrow"
+        if sum(worked_on.values()) + rows <= most_rows:
+            take(t, action, index, rows)
+        else:
+            too_large.append((rows, t, action, index))
+    if too_large and not sum(worked_on.values()):  # every call does something
+        rows, t, action, index = min(too_large, key=lambda step: step[0])
+        take(t, action, index, rows)
+    reaches_target = not too_large or (
+        not any(
+            flip.is_void
+            for t, of_tree in enumerate(flips)
+            for flip in flips_that_stay(updates[t].tree, of_tree).values()
+        )
+        and is_enough(settled_eligible)
+    )
+    if not reaches_target:  # the growth order is replayed when there is work left for it
+        tolerance = math.inf
     for update in updates:
         update.tolerance = tolerance
     curve = MemoryCurve()
     for of_tree_memory in memory:
         for whole in of_tree_memory.values():
             curve.add(whole)
-    model.deferred.settled += in_units(curve.outcome(settled)[0])
-    return curve.outcome(settled)[1] * MEMORY_UNIT, not lacks_work or is_enough(settled_eligible)
+    model.deferred.settled += in_units(curve.outcome(settled)[0], model.deferred.n)
+    return curve.outcome(settled)[1] * MEMORY_UNIT, reaches_target
 
 
 def _memory_of(update: TreeUpdate, index: int, flip: Flip) -> FlipMemory:
@@ -173,7 +198,12 @@ def _memory_of(update: TreeUpdate, index: int, flip: Flip) -> FlipMemory:
     last = float(sums.last) * grid
     shift = settings.learning_rate * DAMPING * flip.weight * flip.regret / recorded
     mean = (1 - PART_RECORDED) * last + PART_RECORDED * (recorded / update.model.mean_weight())
-    return FlipMemory(in_units(shift * last / unit), in_units(shift * mean / unit))
+    return FlipMemory(in_units(shift * last / unit, sums.n), in_units(shift * mean / unit, sums.n))
+
+
+def _settled_by(tree: Tree, flips: dict[int, Flip], action: int, index: int) -> list[int]:
+    """The flips that a step settles: shifting (1) its own, regrowing (2) also those below."""
+    return [i for i in flips if i == index or (action == 2 and index in tree.path(i))]
 
 
 def _is_regrown(tree: Tree, flips: dict[int, Flip], index: int) -> bool:

@@ -70,9 +70,9 @@ class RowLosses:
         return [float(g) * factor for g in self.loss.gradients(row.row.target, scores)]
 
 
-def in_units(units: float) -> int:
-    """The nearest integer, within the largest loss."""
-    most = LARGEST_LOSS / MEMORY_UNIT
+def in_units(units: float, n_rows: int = 1) -> int:
+    """The nearest integer, within the largest loss of so many rows."""
+    most = min(LARGEST_LOSS / MEMORY_UNIT * float(n_rows), 2.0**60)
     return round(max(-most, min(most, units)))
 
 

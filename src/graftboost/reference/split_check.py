@@ -44,7 +44,8 @@ def apply(
     if action == "shift":
         _shift(update, index, flips[index].shifted, touched)
     node.gain = update.current_gain(node)
-    if node.gain == NEVER:  # a shift, here or above, has left a child too little
+    stays = index in flips and flips[index].is_void and not action
+    if node.gain == NEVER and not stays:  # a shift, here or above, has left a child too little
         return [index]
     to_regrow = []
     for child in (node.left, node.right):

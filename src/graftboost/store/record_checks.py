@@ -101,8 +101,9 @@ def check_record(record: Record, saved: Saved, attributes: Attributes) -> None:
             raise ValueError(f"a journal cannot contain the action {record.receipt.action!r}")
         return
     _check_change_rule(change.rule, parameters)
-    if record.receipt.deferred and change.rule.regrow:
-        raise ValueError("its receipt does not say that nodes are regrown")
+    defers = not change.rule.regrow and record.receipt.strategy == "in-place"
+    if record.receipt.deferred != defers:
+        raise ValueError("its receipt does not say whether nodes are regrown later")
     if change.is_empty:
         raise ValueError("it neither adds nor removes rows")
     _check_distinct(change.removed, "removed")

@@ -242,6 +242,8 @@ class State:
                 self.note(record.change, record.attributes)
         except (ValueError, TypeError, OverflowError) as error:
             raise found.invalid(f"{what} cannot be applied: {error}") from error
+        if receipt.rows_deferred != self.saved.engine_model.rows_deferred:
+            raise found.invalid(f"{what} leaves other rows to regrow than its receipt says")
         self._add(record)
         if logged is None:
             self.unlogged.append(receipt)
