@@ -82,7 +82,7 @@ def test_results_from_before_the_fidelity_rule_can_be_shown(results: Results) ->
 
 
 def test_the_answer_and_the_discussion_compare_both_rules(results: Results) -> None:
-    assert "the default, a fidelity of 0.75, achieves" in EXPERIMENT.answer(results)
+    assert "the default, a fidelity of 0.85, achieves" in EXPERIMENT.answer(results)
     assert "The paper's rule with σ = 0.1 achieves" in EXPERIMENT.answer(results)
     assert all(f"({name})" in EXPERIMENT.remark(results) for name in NAMES)
     empty = Results(EXPERIMENT.name, "quick")
