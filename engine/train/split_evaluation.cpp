@@ -247,6 +247,46 @@ void SplitEvaluator<Sums>::evaluate_few(const FeatureLayout& feature, const Sums
   if (missing.n != 0) each_edge(n_edges, missing, 1);
 }
 
+// The same for a numeric sparse feature in which `others` differ from the common code. Edges between
+// which no row lies are one candidate, so only the cells that have rows are looked at.
+template <class Sums>
+void SplitEvaluator<Sums>::evaluate_entries(const FeatureLayout& feature,
+                                            const FeatureCells<Sums>& view, const Totals& others,
+                                            Best& best, GroupSurvey* survey) const {
+  const Code common = feature.common_code;
+  const Totals rest = node_ - others;
+  Totals missing = common == missing_code ? rest : Totals{};
+  std::size_t first = 0;  // cell that is not of missing values
+  if (!view.cells.empty() && view.cells[0] == feature.offset + missing_code)
+    missing = Totals(view.sums[first++]);
+  const auto each_edge = [&](std::uint32_t n_edges, const Totals& before, std::uint32_t offset) {
+    Totals running = before;
+    const auto evaluate_at = [&](std::uint32_t code) {
+      if (code > n_edges) return;
+      const bool common_left = common == missing_code ? offset == 1 : common <= code;
+      evaluate_candidate(feature, running, 2 * code + offset, common_left, best, survey);
+    };
+    bool is_first = true, has_common = common == missing_code;
+    const auto add = [&](std::uint32_t code, const Totals& sums) {
+      if (is_first && code > 1 && before.n != 0) evaluate_at(1);  // missing rows against all others
+      is_first = false;
+      running += sums;
+      evaluate_at(code);
+    };
+    for (std::size_t i = first; i < view.cells.size(); ++i) {
+      const std::uint32_t code = view.cells[i] - feature.offset;
+      const Totals sums(view.sums[i]);
+      if (sums.n == 0) continue;
+      if (!has_common && common < code) has_common = true, add(common, rest);
+      add(code, sums);
+    }
+    if (!has_common) add(common, rest);
+  };
+  const std::uint32_t n_edges = feature.n_codes - 2;
+  each_edge(missing.n == 0 ? n_edges : n_edges + 1, Totals{}, 0);
+  if (missing.n != 0) each_edge(n_edges, missing, 1);
+}
+
 template <class Sums>
 void SplitEvaluator<Sums>::evaluate_candidate(const FeatureLayout& feature, const Totals& left,
                                               std::uint32_t key, bool common_left, Best& best,
@@ -351,16 +391,12 @@ bool SplitEvaluator<Sums>::improve(const FeatureLayout& feature, const FeatureCe
     for (std::size_t i = 0; i < view.cells.size(); ++i) differing += view.sums[i];
     const Totals others(differing);
     if (others.n < params_.min_samples_leaf) return false;
-    // Many features have one value besides the common one in a node, and so one candidate: it is
-    // evaluated without filling in all cells.
-    const Code common = feature.common_code;
-    const bool has_one = view.cells.size() == 1 && view.cells[0] != feature.offset + missing_code;
-    if (has_one && !feature.categorical && common != missing_code) {
-      const auto code = static_cast<Code>(view.cells[0] - feature.offset);
+    if (!feature.categorical) {
       Best found;
-      evaluate_candidate(feature, code < common ? others : node_ - others,
-                         2u * std::min(code, common), common < code, found, survey);
-      if (is_behind(found, feature, best)) return true;
+      evaluate_entries(feature, view, others, found, survey);
+      if (!is_behind(found, feature, best))
+        best = split_at(feature, all_cells(feature, view), found);
+      return true;
     }
   }
   const Sums* cells = all_cells(feature, view);

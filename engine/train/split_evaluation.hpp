@@ -71,6 +71,8 @@ class SplitEvaluator {
                       std::uint32_t key_offset, Observer& observer) const;
   void evaluate_few(const FeatureLayout& feature, const Sums* cells, Best& best,
                     GroupSurvey* survey) const;
+  void evaluate_entries(const FeatureLayout& feature, const FeatureCells<Sums>& cells,
+                        const Totals& others, Best& best, GroupSurvey* survey) const;
   void evaluate_candidate(const FeatureLayout& feature, const Totals& left, std::uint32_t key,
                           bool common_left, Best& best, GroupSurvey* survey) const;
   BestSplit split_at(const FeatureLayout& feature, const Sums* cells, const Best& best) const;
