@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -158,6 +159,17 @@ void grow_classes(ModelState& model, std::span<const std::int32_t> relabel, int 
   }
 }
 
+UpdateCounts refit_instead(ModelState& model, int n_threads,
+                           const std::function<void(ModelState&)>& change = {}) {
+  const auto start = std::chrono::steady_clock::now();
+  refit(model, n_threads, change);
+  UpdateCounts counts;
+  counts.refitted = true;
+  counts.seconds_refitting =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return counts;
+}
+
 }  // namespace
 
 template <class Table>
@@ -168,8 +180,7 @@ UpdateCounts update(ModelState& model, const UpdateRequest<Table>& request, cons
   if (!checked.refits &&
       update_in_place(model, request.added, checked.removed, rule, counts, n_threads))
     return counts;
-  const auto start = std::chrono::steady_clock::now();
-  refit(model, n_threads, [&](ModelState& next) {
+  return refit_instead(model, n_threads, [&](ModelState& next) {
     if (checked.grows) grow_classes(next, request.relabel, request.n_classes);
     if (request.added != nullptr)
       next.shards.append(*next.bins, *request.added, next.loss.kind, n_threads);
@@ -178,11 +189,6 @@ UpdateCounts update(ModelState& model, const UpdateRequest<Table>& request, cons
       rows.vacate(checked.removed[s], rows.moves_to_vacate(checked.removed[s]));
     }
   });
-  counts = {};
-  counts.refitted = true;
-  counts.seconds_refitting =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return counts;
 }
 
 UpdateCounts regrow(ModelState& model, const UpdateRule& rule, double most_work, int n_threads) {
@@ -204,13 +210,7 @@ UpdateCounts regrow(ModelState& model, const UpdateRule& rule, double most_work,
       return counts;
     }
   }
-  const auto start = std::chrono::steady_clock::now();
-  refit(model, n_threads);
-  counts = {};
-  counts.refitted = true;
-  counts.seconds_refitting =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return counts;
+  return refit_instead(model, n_threads);
 }
 
 PendingSurvey survey_pending(ModelState& model, const UpdateRule& rule, int n_threads) {

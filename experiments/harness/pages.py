@@ -23,9 +23,10 @@ INTRODUCTION = (
 )
 WRITTEN = (
     "The pages are written by `python -m experiments report` from the measurements in "
-    "`experiments/results`; each page states the command that measures its figures. They were "
-    "measured before updates had a target fidelity: the regret rule as it was then, with a "
-    "tolerance of 1.2, was the default."
+    "`experiments/results`; each page states the command that measures its figures. All but "
+    "the pages on fidelity, on forgetting against cost and on long sequences were measured before "
+    "updates had a target fidelity: the regret rule as it was then, with a tolerance of 1.2, was "
+    "the default."
 )
 QUICK = "These are quick runs on small samples. They only show that everything works."
 

@@ -143,7 +143,9 @@ def _between_refits(models: _Models, model: Any, sequence: str) -> dict[str, flo
             rows = rng.choice(refitted.row_ids_, n_rows, replace=False)
         other = copy.deepcopy(refitted)
         other.remove(rows, fidelity=0.0)
-        wandered.append(models.distance(refitted, other.refit()))
+        distance = models.distance(refitted, other.refit())
+        loss = abs(models.loss(other) / models.loss(refitted) - 1)
+        wandered.append({**distance, "loss": loss})
     return {what: float(np.mean([w[what] for w in wandered])) for what in wandered[0]}
 
 
@@ -158,6 +160,7 @@ def tables(results: Results) -> str:
                 SEQUENCES[str(done.labels["sequence"])],
                 f"{last['updates']:,.0f}",
                 f"{last['loss'] / last['loss_refitted']:.4f}",
+                f"{by_refit['loss']:.4f}",
                 f"{last['mean']:.2g} and {last['largest']:.2g}",
                 f"{by_refit['mean']:.2g} and {by_refit['largest']:.2g}",
             ]
@@ -167,6 +170,7 @@ def tables(results: Results) -> str:
         "removed and added",
         "updates",
         "test loss relative to a refit",
+        "two refits, relative difference of test losses",
         "difference from a refit, mean and largest",
         "difference between two refits, mean and largest",
     ]
@@ -176,7 +180,7 @@ def tables(results: Results) -> str:
         "the test rows (probabilities, or targets): between the updated model and a refit of it, "
         "and between two refits, one of which was made without another row that is remembered "
         "well, or without 0.1% of the rows (means over several). Test loss is the log loss or the "
-        "squared error.\n\n" + table(head, rows)
+        "squared error. Two refits differ in it, too.\n\n" + table(head, rows)
     )
 
 

@@ -52,7 +52,8 @@ def test_page(results: Results) -> None:
 def test_sequences_that_wander_further_than_refits_are_named() -> None:
     results = Results(EXPERIMENT.name, "quick")
     point = {"updates": 5, "loss": 1.0, "loss_refitted": 1.0, "mean": 0.2, "largest": 0.3}
-    values: dict[str, Any] = {"points": [point], "by_refit": {"mean": 0.3, "largest": 0.4}}
+    by_refit = {"mean": 0.3, "largest": 0.4, "loss": 0.01}
+    values: dict[str, Any] = {"points": [point], "by_refit": by_refit}
     results.add(Done({"data": "adult", "sequence": "same row"}, values, 0.1))
     assert EXPERIMENT.remark(results).startswith("No model differs more")
     values["by_refit"]["mean"] = 0.1
