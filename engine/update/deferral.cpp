@@ -9,7 +9,8 @@
 namespace graftboost {
 namespace {
 
-// Found by regression, like the constants of row_memory.cpp, and the same for all data.
+// The same for all data. With this factor, estimates agree with refits on average over six data
+// sets.
 constexpr double damping = 0.85;
 // The part of the way from the present slope of losses to that in training.
 constexpr double part_recorded = 0.25;

@@ -33,7 +33,7 @@ namespace graftboost {
 inline constexpr double memory_unit = 0x1p-28;
 
 // Regrowing a node in place shifts scores by more than a retrain would, because later trees do not
-// adapt to it: by this factor, on average over data sets.
+// adapt to it: by about this factor, on average over seven data sets.
 inline constexpr double in_place = 1.3;
 // So if other flips on the paths of a row are settled, a retrain would shift its score by a part of
 // what the flips that stay tell: half of it, when nearly all are settled.

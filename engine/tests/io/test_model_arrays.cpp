@@ -387,9 +387,11 @@ TEST_CASE("deferred rows that no updates can have left are refused") {
     corrupted.arrays.at(name).number = Number::f64;
     CHECK(is_refused(corrupted));
   }
-  Stored without = sound;
-  without.arrays.erase("node_deferred");
-  CHECK(is_refused(without));
+  for (const std::string name : {"deferred_rows", "node_deferred"}) {
+    Stored without = sound;
+    without.arrays.erase(name);
+    CHECK(is_refused(without));
+  }
 
   // A node of the first tree that has rows, and a child that has some, too.
   const std::vector<Node>& nodes = model.nodes.tree(0).nodes;

@@ -243,6 +243,16 @@ void check_shifts(const HandMade& made, const std::vector<Flip>& flips, double s
   for (std::size_t n = 1; n <= flips.size(); ++n) CHECK(n_with[n] > 0);
 }
 
+TEST_CASE("the loss of a row counts for no more than a limit, that of several for so many more") {
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  CHECK_EQ(in_memory_units(2.5), 2);
+  CHECK_EQ(in_memory_units(1e300), most);
+  CHECK_EQ(in_memory_units(-1e300), -most);
+  CHECK_EQ(in_memory_units(1e300, 3), 3 * most);
+  CHECK_EQ(in_memory_units(static_cast<double>(2 * most), 3), 2 * most);
+  CHECK_EQ(in_memory_units(1e300, std::int64_t{1} << 60), std::int64_t{1} << 60);
+}
+
 TEST_CASE("a flip shifts scores by the difference of children, and by what is lost below") {
   const HandMade made;
   for (const double scale : {1.0, 3.0}) {
