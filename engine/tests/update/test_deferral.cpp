@@ -304,6 +304,51 @@ std::pair<double, double> naive_memory(const UpdateContext& context, std::size_t
   return {factor * last, factor * (0.75 * last + 0.25 * unweighted)};
 }
 
+TEST_CASE("flips below the floor do not count towards the target when one above is regrown") {
+  UpdateRule by_floor = fidelity_rule(1);
+  by_floor.memory_floor = 1e-9;
+  StartedRegrow regrow(deferred_state({}, 1), by_floor);
+  ModelState& model = regrow.model;
+  model.deferred.achieved = model.deferred.settled = 0;
+  // A split below the root of a tree, one below it, and one in another tree.
+  constexpr std::size_t none = 1000;
+  std::size_t first_tree = none, other_tree = none;
+  NodeIndex upper = no_node, lower = no_node, other = no_node;
+  for (std::size_t t = 0; t < model.nodes.size(); ++t) {
+    const Tree& tree = model.nodes.tree(t);
+    for (NodeIndex i = 1; i < static_cast<NodeIndex>(tree.nodes.size()); ++i) {
+      if (tree[i].is_leaf()) continue;
+      const NodeIndex above = tree[i].parent;
+      if (first_tree == none && above != 0) {
+        first_tree = t, upper = above, lower = i;
+      } else if (other_tree == none && first_tree != none && t != first_tree) {
+        other_tree = t, other = i;
+      }
+    }
+  }
+  REQUIRE(first_tree != none);
+  REQUIRE(other_tree != none);
+  const auto flip_at = [&](std::size_t t, NodeIndex node, std::int64_t n_rows, double regret) {
+    model.nodes[t].tree[node].deferred = {n_rows, 1 << 20, 1 << 20};
+    Flip flip;
+    flip.node = node;
+    flip.weight = 0.6;
+    flip.regret = flip.regrown_below = flip.shifted_below = regret;
+    return flip;
+  };
+  DeferredRule rule(*regrow.context, infinite);
+  // The memory of so many rows is far below the floor.
+  const Flip below_floor = flip_at(first_tree, lower, std::int64_t{1} << 50, 0.2);
+  rule.set_flips(first_tree, {flip_at(first_tree, upper, 1, 1.0), below_floor});
+  rule.set_flips(other_tree, {flip_at(other_tree, other, 1, 0.1)});
+  rule.select({});
+  CHECK(rule.flips(first_tree).actions[0] == FlipAction::regrow);
+  CHECK(rule.flips(first_tree).actions[1] == FlipAction::none);
+  CHECK(rule.flips(other_tree).actions[0] == FlipAction::regrow);
+  CHECK(rule.reaches_target());
+  regrow.abandon();
+}
+
 TEST_CASE("the memory of flips follows from sums, and the rest when some are settled") {
   std::uint64_t seed = 30;
   for (const ModelOptions& options : models_that_defer()) {
