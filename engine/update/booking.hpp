@@ -25,6 +25,10 @@ struct TouchedNodes {
 
   void reset(std::size_t n_nodes, bool grouped);
   bool operator[](NodeIndex i) const { return touched[static_cast<std::size_t>(i)]; }
+  std::span<const WipedVector<std::uint32_t>* const> features_of(NodeIndex i) const {
+    if (features.empty()) return {};
+    return features[static_cast<std::size_t>(i)];
+  }
 };
 
 // Books rows in the cached histograms and gain bounds of the nodes on their paths. One per thread.

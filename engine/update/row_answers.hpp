@@ -1,7 +1,7 @@
 // What the row side answers to an update: histograms of nodes, and the rows that shifts move.
 #pragma once
 
-#include "update/split_check.hpp"
+#include "update/tree_check.hpp"
 #include "update/update_context.hpp"
 
 namespace graftboost {

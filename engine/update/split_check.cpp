@@ -2,40 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 #include "update/growth_order.hpp"
 
 namespace graftboost {
 
 template <class Sums>
-void TreeCheck<Sums>::reset(std::size_t tree, std::size_t n_nodes, bool grouped) {
-  t = tree;
-  is_survey = false;
-  touched.reset(n_nodes, grouped);
-  counted_nodes.assign(n_nodes, false);
-  selected = nullptr;
-  selected_at.clear();
-  counts = {};
-  largest_change = change_in_survey = 0;
-  to_count.clear();
-  shifts.clear();
-  waiting.clear();
-  counted.clear();
-  moved.clear();
-  moved_features.clear();
-  flips.clear();
-  failed.clear();
-  order_changed = has_shifted = false;
-}
-
-template <class Sums>
 SplitChecker<Sums>::SplitChecker(const UpdateContext& context)
     : context_(context),
-      grouped_(GainBounds::are_grouped(context.model.layout())),
-      n_units_(GainBounds::n_units(context.model.layout())),
       booker_(context),
-      path_(context.model.layout()) {}
+      path_(context.model.layout()),
+      evaluation_(context, path_) {}
 
 // --- rounds --------------------------------------------------------------------------------------
 
@@ -126,7 +104,8 @@ void SplitChecker<Sums>::resume(TreeCheck<Sums>& check) {
         for (NodeIndex i = from; i != top; i = node(i).parent) node(i).sums -= row.totals;
         for (NodeIndex i = to; i != top; i = node(i).parent) node(i).sums += row.totals;
         const WipedVector<std::uint32_t>* features = nullptr;
-        if (grouped_) features = &check.moved_features.emplace_back(part.rows->present(row.row));
+        if (evaluation_.grouped())
+          features = &check.moved_features.emplace_back(part.rows->present(row.row));
         booker_.book(*nodes_, top, from, *part.rows, row.row, row.totals, false, features,
                      check.touched, check.counts);
         booker_.book(*nodes_, top, to, *part.rows, row.row, row.totals, true, features,
@@ -222,7 +201,7 @@ template <class Sums>
 void SplitChecker<Sums>::check_leaf(NodeIndex i, std::size_t depth) {
   const bool splits = may_split(i);
   if (splits && !require_histogram(i, depth)) return;
-  const BestSplit best = splits ? find_best(i, depth) : BestSplit{};
+  const BestSplit best = splits ? evaluation_.find_best(on_path(i, depth)) : BestSplit{};
   set_gain(i, best.gain);
   node(i).split = best.split;
 }
@@ -263,105 +242,6 @@ void SplitChecker<Sums>::evaluate_below(NodeIndex i, std::size_t depth) {
   }
 }
 
-// --- evaluation under gain bounds ----------------------------------------------------------------
-
-template <class Sums>
-BestSplit SplitChecker<Sums>::evaluate_feature(NodeIndex i, std::size_t depth,
-                                               std::uint32_t number) {
-  SplitEvaluator<Sums> evaluator(context_.gain, node(i).sums);
-  FeatureSurvey survey;
-  const bool surveys = !grouped_ && bounds(i).known();
-  const BestSplit best = evaluator.best(layout()[number], path_.of_feature(depth, number),
-                                        surveys ? &survey : nullptr);
-  if (surveys) bounds(i).evaluated(context_.gain, node(i).sums, number, best.gain, survey);
-  return best;
-}
-
-// Evaluates all features that share a bound, and replaces `best` if one of them is better.
-template <class Sums>
-void SplitChecker<Sums>::evaluate_unit(NodeIndex i, std::size_t depth, std::size_t unit,
-                                       BestSplit& best) {
-  if (!grouped_) {
-    const BestSplit found = evaluate_feature(i, depth, static_cast<std::uint32_t>(unit));
-    if (found.better_than(best)) best = found;
-    return;
-  }
-  SplitEvaluator<Sums> evaluator(context_.gain, node(i).sums);
-  GroupSurvey survey;
-  for (const std::uint32_t number : layout().by_offset()) {
-    if (!layout()[number].counts_only_differing()) continue;
-    evaluator.improve(layout()[number], path_.of_all(depth, number), best,
-                      bounds(i).known() ? &survey : nullptr);
-  }
-  // A leaf's own feature is that of its best candidate.
-  const std::uint32_t own = node(i).is_leaf() ? best.split.feature : node(i).split.feature;
-  if (bounds(i).known())
-    bounds(i).evaluated_all(context_.gain, node(i).sums, survey, own, layout().size());
-}
-
-// The best candidate of the features that have no bounds: if bounds are grouped, those that most
-// rows have.
-template <class Sums>
-BestSplit SplitChecker<Sums>::evaluate_unbounded(NodeIndex i, std::size_t depth) {
-  BestSplit best;
-  for (std::size_t k = 0; grouped_ && k < layout().first_sparse(); ++k) {
-    const std::uint32_t number = layout().by_offset()[k];
-    if (layout()[number].counts_only_differing()) continue;
-    const BestSplit found = evaluate_feature(i, depth, number);
-    if (found.better_than(best)) best = found;
-  }
-  return best;
-}
-
-// If bounds are grouped: evaluates the features of the rows that changed, so that bounds hold
-// again.
-template <class Sums>
-void SplitChecker<Sums>::evaluate_changed(NodeIndex i, std::size_t depth) {
-  constexpr std::size_t few = 8;  // one feature in so many; if there are more, all are evaluated
-  if (!grouped_ || !bounds(i).known() || !bounds(i).is_pending()) return;
-  numbers_.clear();
-  for (const auto* features : check_->touched.features[static_cast<std::size_t>(i)]) {
-    numbers_.insert(numbers_.end(), features->begin(), features->end());
-    if (numbers_.size() * few > layout().size()) return;
-  }
-  for (std::size_t number = bounds(i).n_evaluated(); number < layout().size(); ++number)
-    numbers_.push_back(static_cast<std::uint32_t>(number));
-  std::sort(numbers_.begin(), numbers_.end());
-  numbers_.erase(std::unique(numbers_.begin(), numbers_.end()), numbers_.end());
-  SplitEvaluator<Sums> evaluator(context_.gain, node(i).sums);
-  BestSplit best;
-  GroupSurvey survey;
-  for (const std::uint32_t number : numbers_)
-    evaluator.improve(layout()[number], path_.of_feature(depth, number), best, &survey);
-  bounds(i).evaluated_changed(context_.gain, node(i).sums, survey, layout().size());
-}
-
-// The best candidate of all features. Those whose bound is below the best so far are skipped.
-template <class Sums>
-BestSplit SplitChecker<Sums>::find_best(NodeIndex i, std::size_t depth) {
-  const bool known = bounds(i).known();
-  const std::uint32_t own = node(i).split.feature, likely = layout().number_of(own);
-  if (!known) bounds(i).start(context_.gain, node(i).sums, layout());
-  evaluate_changed(i, depth);
-  BestSplit best = evaluate_unbounded(i, depth);
-  if (likely != ColumnIndex::none &&
-      (grouped_ ? known : !known || limits(i).of_unit(likely, own) != no_gain)) {
-    const BestSplit found = evaluate_feature(i, depth, likely);
-    if (found.better_than(best)) best = found;
-  }
-  const GainBounds::Limits limits = this->limits(i);
-  for (std::size_t u = 0; u < n_units_; ++u) {
-    const std::size_t unit = grouped_ ? u : layout().by_offset()[u];
-    if (!grouped_ && unit == likely) continue;
-    const double most = known ? limits.of_unit(unit, own) : -no_gain;
-    // Of equal gains the smaller feature wins, so an equal bound does not rule a unit out.
-    if (most < best.gain || most == no_gain) continue;
-    evaluate_unit(i, depth, unit, best);
-  }
-  bounds(i).tighten();
-  return best;
-}
-
 // --- whether a split passes ----------------------------------------------------------------------
 
 template <class Sums>
@@ -385,10 +265,10 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::survey_split(NodeIndex 
   flip.splits = may_split(i);
   flip.weight = flip_weight(nodes_->tree, i);
   if (flip.splits) {
-    const bool is_bounded = !grouped_ && !flip.is_void && bounds(i).known();
+    const bool is_bounded = !evaluation_.grouped() && !flip.is_void && bounds(i).known();
     if (is_bounded && limits(i).of_all() <= present) return Outcome::passes;
     if (!require_histogram(i, depth)) return Outcome::waits;
-    const BestSplit best = find_best(i, depth);
+    const BestSplit best = evaluation_.find_best(on_path(i, depth));
     if (!(best.gain > present) && !flip.is_void) return Outcome::passes;
     flip.splits = best.gain > no_gain;
     flip.best = best.split;
@@ -418,7 +298,7 @@ void SplitChecker<Sums>::find_shift(NodeIndex i, std::size_t depth, const BestSp
   const bool is_own = best.split.feature == present.feature;
   if (!is_own && !flip.is_void) return;
   const std::uint32_t own = layout().number_of(present.feature);
-  const BestSplit best_own = is_own ? best : evaluate_feature(i, depth, own);
+  const BestSplit best_own = is_own ? best : evaluation_.evaluate_feature(on_path(i, depth), own);
   if (best_own.gain == no_gain) return;
   SplitEvaluator<Sums> evaluator(context_.gain, node(i).sums);
   const std::int64_t n_moving =
@@ -474,18 +354,20 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::check_regret(NodeIndex 
     if (!known) return false;
     return tolerates(std::max(unbounded, limits(i).of_all()), present, n_least);
   };
-  if (!grouped_ && passes_by_bounds(no_gain)) return Outcome::passes;
+  const bool grouped = evaluation_.grouped();
+  if (!grouped && passes_by_bounds(no_gain)) return Outcome::passes;
   if (!require_histogram(i, depth)) return Outcome::waits;
-  evaluate_changed(i, depth);
-  const double unbounded = evaluate_unbounded(i, depth).gain;
-  if (grouped_ && passes_by_bounds(unbounded)) return Outcome::passes;
+  const NodeOnPath at = on_path(i, depth);
+  evaluation_.evaluate_changed(at);
+  const double unbounded = evaluation_.evaluate_unbounded(at).gain;
+  if (grouped && passes_by_bounds(unbounded)) return Outcome::passes;
   if (!known) bounds(i).start(context_.gain, node(i).sums, layout());
 
   BestSplit best_own;
   SplitEvaluator<Sums> evaluator(context_.gain, node(i).sums);
-  if (is_void || !known || grouped_ ||
+  if (is_void || !known || grouped ||
       !tolerates(limits(i).of_unit(own, own_column), present, n_least)) {
-    best_own = evaluate_feature(i, depth, own);
+    best_own = evaluation_.evaluate_feature(at, own);
     bounds(i).set_margin(
         evaluator.margin(layout()[own], path_.of_feature(depth, own), node(i).split));
   }
@@ -493,14 +375,14 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::check_regret(NodeIndex 
   if (standard == no_gain || !tolerates(std::max(best_own.gain, unbounded), standard, n))
     return Outcome::fails;
   const GainBounds::Limits limits = this->limits(i);
-  for (std::size_t u = 0; u < n_units_; ++u) {
-    const std::size_t unit = grouped_ ? u : layout().by_offset()[u];
-    if (!grouped_ && unit == own) continue;
-    if (known && tolerates(limits.of_unit(unit, own_column), standard, n)) continue;
+  bool passes = true;
+  evaluation_.for_each_unit(own, [&](std::size_t unit) {
+    if (known && tolerates(limits.of_unit(unit, own_column), standard, n)) return true;
     BestSplit best;
-    evaluate_unit(i, depth, unit, best);
-    if (!tolerates(best.gain, standard, n)) return Outcome::fails;
-  }
+    evaluation_.evaluate_unit(at, unit, best);
+    return passes = tolerates(best.gain, standard, n);
+  });
+  if (!passes) return Outcome::fails;
   bounds(i).tighten();
   if (!(best_own.gain > present)) return Outcome::passes;
   const FeatureCells<Sums> cells = path_.of_feature(depth, own);
@@ -526,8 +408,6 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::shift(NodeIndex i, cons
   return Outcome::shifted;
 }
 
-template struct TreeCheck<PackedSums>;
-template struct TreeCheck<WideSums>;
 template class SplitChecker<PackedSums>;
 template class SplitChecker<WideSums>;
 

@@ -1,86 +1,26 @@
 // Whether the splits of a tree still pass after rows changed.
 #pragma once
 
-#include <deque>
-#include <memory>
-#include <optional>
-#include <utility>
-#include <vector>
+#include <cstddef>
+#include <cstdint>
 
 #include "model/node_table.hpp"
 #include "update/booking.hpp"
+#include "update/bounded_evaluation.hpp"
 #include "update/flip.hpp"
 #include "update/path_histogram.hpp"
+#include "update/tree_check.hpp"
 #include "update/update_context.hpp"
-#include "update/update_counts.hpp"
 
 namespace graftboost {
 
-// A split that is replaced by another one of the same feature: rows between the two thresholds
-// move.
-struct Shift {
-  NodeIndex node = no_node;
-  Split before;
-};
-
-// Rows of a shard that a shift moved, and the table they are in.
-struct MovedRows {
-  const RowTable* rows = nullptr;
-  WipedVector<MovedRow> moved;
-};
-
-// The check of one tree: how far it is, what it asks of the rows, and what it found. A check goes
-// on in rounds. It stops below nodes whose histogram has to be counted and below shifted splits,
-// and goes on there when the row side has answered `to_count` and `shifts`.
-//
-// A survey comes before a check if the tolerance is not known yet: it visits all touched nodes and
-// replaces no split.
-template <class Sums>
-struct TreeCheck {
-  std::size_t t = 0;
-  bool is_survey = false;
-  TouchedNodes touched;
-  std::vector<bool> counted_nodes;  // those that are in `counts`
-  // If actions were selected: the flip of each node that has one to be settled. A void split may stay
-  // for now, if the work for it is not there.
-  static constexpr std::int32_t not_selected = -1, stays = -2;
-  const TreeFlips* selected = nullptr;
-  std::vector<std::int32_t> selected_at;
-  UpdateCounts counts;
-  double largest_change = 0;  // of a gain
-  double change_in_survey = 0;
-
-  // What the row side is asked for.
-  std::vector<NodeIndex> to_count;
-  std::vector<Shift> shifts;
-  // Where to go on: at these nodes, and below the shifted ones.
-  std::vector<NodeIndex> waiting;
-  // Answers.
-  std::deque<std::pair<NodeIndex, Histogram<Sums>>> counted;
-  std::vector<std::vector<MovedRows>> moved;  // per shift and shard
-  std::deque<WipedVector<std::uint32_t>> moved_features;
-
-  // What was found: by a survey, all flips; by a check, the topmost nodes whose split does not
-  // pass, and whether the growth order changed.
-  std::vector<Flip> flips;
-  std::vector<NodeIndex> failed;
-  bool order_changed = false;
-  bool has_shifted = false;
-
-  bool is_waiting() const { return !waiting.empty() || !shifts.empty(); }
-  void reset(std::size_t tree, std::size_t n_nodes, bool grouped);
-  // What the rows answered may take much memory.
-  void drop_answers() {
-    counted.clear();
-    moved.clear();
-  }
-};
-
-// Checks trees, one at a time. One per thread.
+// Checks trees, one at a time. One per thread. Owns what it works in: the histograms of the path
+// that it is on, and a booker.
 template <class Sums>
 class SplitChecker {
  public:
   explicit SplitChecker(const UpdateContext& context);
+  SplitChecker(const SplitChecker&) = delete;  // its evaluation refers to its path
 
   // Books the changed rows in the histograms of a tree and checks, or surveys, the nodes they
   // touch. `is_counted`: the histograms were counted with the present layout. False if no row is in
@@ -115,6 +55,9 @@ class SplitChecker {
     return (*histograms_)[static_cast<std::size_t>(i)];
   }
   bool may_split(NodeIndex i) { return context_.gain.may_split(node(i).sums); }
+  NodeOnPath on_path(NodeIndex i, std::size_t depth) {
+    return {node(i), bounds(i), depth, check_->touched.features_of(i)};
+  }
   double gain_of_split(NodeIndex i) {
     return context_.model.gain_of_split(context_.gain, nodes_->tree, node(i));
   }
@@ -138,25 +81,18 @@ class SplitChecker {
   Outcome check_rank(NodeIndex i, std::size_t depth);
   Outcome check_regret(NodeIndex i, std::size_t depth);
 
-  BestSplit evaluate_feature(NodeIndex i, std::size_t depth, std::uint32_t number);
-  void evaluate_unit(NodeIndex i, std::size_t depth, std::size_t unit, BestSplit& best);
-  BestSplit evaluate_unbounded(NodeIndex i, std::size_t depth);
-  void evaluate_changed(NodeIndex i, std::size_t depth);
-  BestSplit find_best(NodeIndex i, std::size_t depth);
   bool tolerates(double best, double present, std::int64_t n) const {
     return context_.tolerates(check_->t, best, present, n);
   }
   GainBounds::Limits limits(NodeIndex i) { return bounds(i).limits(context_.gain, node(i).sums); }
 
   const UpdateContext& context_;
-  bool grouped_;
-  std::size_t n_units_;
   HistogramBooker<Sums> booker_;
   PathHistogram<Sums> path_;
+  BoundedEvaluation<Sums> evaluation_;
   TreeCheck<Sums>* check_ = nullptr;  // the one at work
   TreeNodes* nodes_ = nullptr;
   TreeHistograms<Sums>* histograms_ = nullptr;
-  std::vector<std::uint32_t> numbers_;
 };
 
 }  // namespace graftboost
