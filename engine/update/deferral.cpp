@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <tuple>
 
-#include "update/update_cost.hpp"
+#include "update/flip_settler.hpp"
 
 namespace graftboost {
 namespace {
@@ -14,86 +14,6 @@ namespace {
 constexpr double damping = 0.85;
 // The part of the way from the present slope of losses to that in training.
 constexpr double part_recorded = 0.25;
-
-// Whether a node is below another one, or the same.
-bool is_under(const Tree& tree, NodeIndex node, NodeIndex top) {
-  while (node != no_node && node != top) node = tree[node].parent;
-  return node == top;
-}
-
-// A way to settle a flip.
-struct Step {
-  double below;  // it is taken if less than this is tolerated
-  std::size_t t;
-  std::size_t flip;
-  FlipAction action;
-};
-
-// Settles flips of all trees, one after the other.
-class Settler {
- public:
-  Settler(const UpdateContext& context, std::vector<TreeFlips>& flips)
-      : context_(context), flips_(flips) {
-    for (TreeFlips& of_tree : flips) {
-      of_tree.actions.assign(of_tree.flips.size(), FlipAction::none);
-      worked_on_.emplace_back(of_tree.flips.size());
-    }
-  }
-
-  std::int64_t n_worked_on() const { return n_worked_on_; }
-
-  // How many more rows are worked on if this step is taken; negative if there is nothing to do.
-  std::int64_t rows_for(const Step& step) const {
-    const Tree& tree = context_.model.nodes.tree(step.t);
-    const TreeFlips& flips = flips_[step.t];
-    const Flip& flip = flips.flips[step.flip];
-    std::int64_t rows = tree[flip.node].sums.n;
-    if (step.action == FlipAction::shift)
-      rows = std::min(rows, cost::rows_per_move * flip.n_moving);
-    for (std::size_t f = 0; f < flips.flips.size(); ++f) {
-      const NodeIndex other = flips.flips[f].node;
-      if (flips.actions[f] == FlipAction::regrow && is_under(tree, flip.node, other)) return -1;
-      // What was done below is done again.
-      if (step.action == FlipAction::regrow && is_under(tree, other, flip.node))
-        rows -= worked_on_[step.t][f];
-    }
-    return std::max<std::int64_t>(rows, 0);
-  }
-
-  // Calls settle(flip) for each flip of the tree that this settles and that was not settled before.
-  template <class Settle>
-  void take(const Step& step, std::int64_t rows, Settle&& settle) {
-    const Tree& tree = context_.model.nodes.tree(step.t);
-    TreeFlips& flips = flips_[step.t];
-    for (std::size_t f = 0; f < flips.flips.size(); ++f) {
-      const bool settles =
-          f == step.flip || (step.action == FlipAction::regrow &&
-                             is_under(tree, flips.flips[f].node, flips.flips[step.flip].node));
-      if (settles && !is_settled(step.t, f)) settle(f);
-    }
-    n_worked_on_ += rows;
-    worked_on_[step.t][step.flip] += rows;
-    flips.actions[step.flip] = step.action;
-  }
-
- private:
-  bool is_settled(std::size_t t, std::size_t f) const {
-    const Tree& tree = context_.model.nodes.tree(t);
-    const TreeFlips& flips = flips_[t];
-    if (flips.actions[f] != FlipAction::none) return true;
-    for (std::size_t g = 0; g < flips.flips.size(); ++g) {
-      if (flips.actions[g] == FlipAction::regrow &&
-          is_under(tree, flips.flips[f].node, flips.flips[g].node))
-        return true;
-    }
-    return false;
-  }
-
-  const UpdateContext& context_;
-  std::vector<TreeFlips>& flips_;
-  std::vector<std::vector<std::int64_t>> worked_on_;  // rows, per flip with an action
-  std::int64_t n_worked_on_ = 0;
-};
 
 }  // namespace
 
@@ -157,16 +77,17 @@ bool DeferredRule::is_enough(const Outcome& outcome) const {
   return total >= context_.rule.fidelity * (total + outcome.left);
 }
 
-void DeferredRule::select(std::span<const std::size_t>) {
-  const ModelState& model = context_.model;
-  const auto n_trees = static_cast<double>(flips_.size());
-  const double least_memory = context_.rule.memory_floor / memory_unit / n_trees;
+void DeferredRule::select(std::span<const std::size_t>) { take_steps(find_steps()); }
+
+// Notes the memory of all flips, and returns the steps that may be taken, in their order.
+std::vector<SettlingStep> DeferredRule::find_steps() {
+  const double least_memory =
+      context_.rule.memory_floor / memory_unit / static_cast<double>(flips_.size());
   memory_.assign(flips_.size(), {});
-  curve_ = {};
-  MemoryCurve eligible;  // of the flips that may be settled
-  std::vector<Step> steps;
+  curve_ = eligible_ = {};
+  std::vector<SettlingStep> steps;
   for (std::size_t t = 0; t < flips_.size(); ++t) {
-    const Tree& tree = model.nodes.tree(t);
+    const Tree& tree = context_.model.nodes.tree(t);
     for (std::size_t f = 0; f < flips_[t].flips.size(); ++f) {
       const Flip& flip = flips_[t].flips[f];
       FlipMemory& memory = memory_[t].emplace_back(memory_of(tree, flip));
@@ -176,7 +97,7 @@ void DeferredRule::select(std::span<const std::size_t>) {
       const auto n = static_cast<double>(tree[flip.node].deferred.n);
       if (!flip.is_void && !(whole > 0 && whole >= least_memory * n)) continue;
       memory.is_eligible = true;
-      eligible.now += now, eligible.whole += whole;
+      eligible_.now += now, eligible_.whole += whole;
       const bool can_shift = flip.n_moving > 0;
       if (can_shift) steps.push_back({flip.shifted_below, t, f, FlipAction::shift});
       if (!flip.is_void || !can_shift)
@@ -184,27 +105,33 @@ void DeferredRule::select(std::span<const std::size_t>) {
     }
   }
   if (context_.rule.keeps_structure()) steps.clear();
-  std::ranges::sort(steps, {}, [](const Step& step) {
+  std::ranges::sort(steps, {}, [](const SettlingStep& step) {
     return std::tuple(-step.below, step.t, step.flip, step.action);
   });
-  const double most_rows = most_work_ * static_cast<double>(context_.n_rows) * n_trees;
-  Settler settler(context_, flips_);
+  return steps;
+}
+
+// Takes steps until the target is reached, as far as there is work for them.
+void DeferredRule::take_steps(const std::vector<SettlingStep>& steps) {
+  const double most_rows =
+      most_work_ * static_cast<double>(context_.n_rows) * static_cast<double>(flips_.size());
+  FlipSettler settler(context_.model, flips_);
   double settled_eligible = 0;
   settled_ = 0;
-  const auto take = [&](const Step& step, std::int64_t rows) {
-    settler.take(step, rows, [&](std::size_t f) {
+  const auto take = [&](const SettlingStep& step, std::int64_t rows) {
+    for (const std::size_t f : settler.take(step, rows)) {
       const FlipMemory& memory = memory_[step.t][f];
       settled_ += static_cast<double>(memory.whole);
       if (memory.is_eligible) settled_eligible += static_cast<double>(memory.whole);
-    });
+    }
   };
-  const auto is_reached = [&] { return is_enough(outcome(eligible, settled_eligible)); };
+  const auto is_reached = [&] { return is_enough(outcome(eligible_, settled_eligible)); };
   // Infinite if nothing need be settled, like that of select_actions().
   context_.tolerance = steps.empty() || is_reached() ? -no_gain : 0;
-  const Step* smallest = nullptr;  // of those that do not fit
+  const SettlingStep* smallest = nullptr;  // of those that do not fit
   std::int64_t fewest = 0;
   bool lacks_work = false;
-  for (const Step& step : steps) {
+  for (const SettlingStep& step : steps) {
     if (!flips_[step.t].flips[step.flip].is_void && is_reached()) {
       context_.tolerance = std::max(context_.tolerance, step.below);
       lacks_work = false;
@@ -232,8 +159,8 @@ void DeferredRule::select(std::span<const std::size_t>) {
 std::int64_t DeferredRule::n_void_left() const {
   std::int64_t n = 0;
   for (std::size_t t = 0; t < flips_.size(); ++t) {
-    const std::vector<bool> stays = this->stays(t);
-    for (std::size_t f = 0; f < stays.size(); ++f) n += stays[f] && flips_[t].flips[f].is_void;
+    const std::vector<bool> settled = find_settled(context_.model.nodes.tree(t), flips_[t]);
+    for (std::size_t f = 0; f < settled.size(); ++f) n += !settled[f] && flips_[t].flips[f].is_void;
   }
   return n;
 }

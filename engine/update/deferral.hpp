@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "update/flip_rule.hpp"
+#include "update/flip_settler.hpp"
 #include "update/row_memory.hpp"
 
 namespace graftboost {
@@ -70,6 +71,8 @@ class DeferredRule : public FlipRule {
     double recovered = 0, left = 0;
   };
 
+  std::vector<SettlingStep> find_steps();
+  void take_steps(const std::vector<SettlingStep>& steps);
   FlipMemory memory_of(const Tree& tree, const Flip& flip) const;
   // If so much of the memory in `curve` is settled.
   static Outcome outcome(const MemoryCurve& curve, double settled);
@@ -80,7 +83,7 @@ class DeferredRule : public FlipRule {
   double most_work_;
   double unit_;                                  // of memory
   std::vector<std::vector<FlipMemory>> memory_;  // per tree and flip
-  MemoryCurve curve_;                            // of all flips
+  MemoryCurve curve_, eligible_;                 // of all flips, and of those that may be settled
   double settled_ = 0;                           // memory of the flips that are, in units
   std::int64_t n_worked_on_ = 0;
   bool reaches_target_ = false;

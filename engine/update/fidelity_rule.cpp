@@ -21,9 +21,9 @@ void FidelityRule::before_settling() {
   std::vector<TreeFlips> stay(flips_.size());
   for (std::size_t t = 0; t < flips_.size(); ++t) {
     if (flips_[t].flips.empty()) continue;
-    const std::vector<bool> stays = this->stays(t);
-    for (std::size_t f = 0; f < stays.size(); ++f)
-      if (stays[f]) stay[t].flips.push_back(flips_[t].flips[f]);
+    const std::vector<bool> settled = find_settled(context_.model.nodes.tree(t), flips_[t]);
+    for (std::size_t f = 0; f < settled.size(); ++f)
+      if (!settled[f]) stay[t].flips.push_back(flips_[t].flips[f]);
   }
   const FlipShifts shifts(context_, changed_, stay, 1);
   shifts_left_ = shifts.of_rows();

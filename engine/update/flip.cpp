@@ -4,6 +4,21 @@
 
 namespace graftboost {
 
+std::vector<bool> find_settled(const Tree& tree, const TreeFlips& flips) {
+  std::vector<bool> is_regrown(tree.nodes.size());
+  for (std::size_t f = 0; f < flips.flips.size(); ++f)
+    if (flips.actions[f] == FlipAction::regrow)
+      is_regrown[static_cast<std::size_t>(flips.flips[f].node)] = true;
+  // Parents precede children.
+  for (std::size_t i = 1; i < tree.nodes.size(); ++i)
+    if (is_regrown[static_cast<std::size_t>(tree.nodes[i].parent)]) is_regrown[i] = true;
+  std::vector<bool> settled;
+  for (std::size_t f = 0; f < flips.flips.size(); ++f)
+    settled.push_back(flips.actions[f] != FlipAction::none ||
+                      is_regrown[static_cast<std::size_t>(flips.flips[f].node)]);
+  return settled;
+}
+
 double flip_weight(const Tree& tree, NodeIndex node) {
   const auto n_leaves = static_cast<double>(tree.leaf_ids_under(node).size());
   return 1 / std::cbrt(n_leaves - 1);

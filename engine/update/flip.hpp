@@ -39,6 +39,9 @@ struct TreeFlips {
   std::vector<FlipAction> actions;
 };
 
+// Whether each flip of a tree is settled: by its own action, or because a node above is regrown.
+std::vector<bool> find_settled(const Tree& tree, const TreeFlips& flips);
+
 // How much of a difference between two splits of a node is left when training has gone on, relative
 // to one just above the leaves: the splits below adapt.
 double flip_weight(const Tree& tree, NodeIndex node);

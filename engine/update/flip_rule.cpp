@@ -33,18 +33,4 @@ std::vector<NodeIndex> FlipRule::nodes_to_regrow(std::size_t t) const {
   return nodes;
 }
 
-std::vector<bool> FlipRule::stays(std::size_t t) const {
-  const TreeFlips& flips = flips_[t];
-  const Tree& tree = context_.model.nodes.tree(t);
-  std::vector<bool> is_regrown(tree.nodes.size());
-  for (const NodeIndex node : nodes_to_regrow(t)) is_regrown[static_cast<std::size_t>(node)] = true;
-  for (std::size_t i = 1; i < tree.nodes.size(); ++i)
-    if (is_regrown[static_cast<std::size_t>(tree.nodes[i].parent)]) is_regrown[i] = true;
-  std::vector<bool> found;
-  for (std::size_t f = 0; f < flips.flips.size(); ++f)
-    found.push_back(flips.actions[f] == FlipAction::none &&
-                    !is_regrown[static_cast<std::size_t>(flips.flips[f].node)]);
-  return found;
-}
-
 }  // namespace graftboost

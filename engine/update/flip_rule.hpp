@@ -35,9 +35,6 @@ class FlipRule {
   std::vector<NodeIndex> nodes_to_regrow(std::size_t t) const;
 
  protected:
-  // Whether each flip of a tree stays: it is neither settled itself nor below a node that is.
-  std::vector<bool> stays(std::size_t t) const;
-
   UpdateContext& context_;
   std::vector<TreeFlips> flips_;  // per tree
 };
