@@ -9,7 +9,7 @@
 #include "predict/scorer.hpp"
 #include "train/refit.hpp"
 #include "update/refresh.hpp"
-#include "update/update_trees.hpp"
+#include "update/restore_histograms.hpp"
 
 namespace graftboost {
 namespace {

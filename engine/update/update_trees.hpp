@@ -37,7 +37,4 @@ bool regrow_deferred(UpdateContext& context, ChangedRows& none, double most_work
 // The histograms are as before; the caller restores nodes.
 PendingSurvey survey_deferred(UpdateContext& context, ChangedRows& none);
 
-// Recomputes the histograms and gains that a refresh dropped, in all trees.
-void restore_histograms(ModelState& model, int n_threads);
-
 }  // namespace graftboost

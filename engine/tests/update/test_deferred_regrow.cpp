@@ -11,6 +11,7 @@
 #include "tests/update/deferring.hpp"
 #include "tests/update/surveys.hpp"
 #include "update/deferral.hpp"
+#include "update/restore_histograms.hpp"
 #include "update/update.hpp"
 
 namespace graftboost {

@@ -6,7 +6,7 @@
 #include "tests/models.hpp"
 #include "tests/update/started_update.hpp"
 #include "update/node_undo.hpp"
-#include "update/update_trees.hpp"
+#include "update/restore_histograms.hpp"
 
 namespace graftboost {
 namespace {

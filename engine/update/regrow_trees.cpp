@@ -1,0 +1,117 @@
+#include "update/regrow_trees.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/parallel.hpp"
+#include "model/running_scores.hpp"
+#include "update/regrow.hpp"
+
+namespace graftboost {
+namespace {
+
+// Goes through the iterations in order, because scores come from the trees before. Owns these
+// scores and a regrower per thread.
+template <class Sums>
+class IterationRegrower {
+ public:
+  IterationRegrower(const UpdateContext& context,
+                    std::span<const std::unique_ptr<SplitChecker<Sums>>> checkers,
+                    std::span<TreeProgress> progress)
+      : context_(context),
+        progress_(progress),
+        n_threads_(static_cast<int>(checkers.size())),
+        scores_(context.model, n_threads_),
+        cells_(GrowingCells::of_layout(context.model.shards)) {
+    for (const auto& checker : checkers)
+      idle_.push_back(std::make_unique<Regrower<Sums>>(context, scores_, cells_, *checker));
+  }
+
+  // Regrows the nodes of the trees from `first` to `end` side by side, the largest first, so that
+  // threads finish at about the same time.
+  void regrow(std::size_t first, std::size_t end) {
+    std::vector<std::size_t> trees;
+    std::vector<Task> tasks;
+    for (std::size_t t = first; t < end; ++t) {
+      if (!progress_[t].order_changed) continue;
+      trees.push_back(t);
+      context_.undo.save_tree(t);
+      for (const NodeIndex i : progress_[t].failed)
+        tasks.push_back({t, i, context_.model.nodes.tree(t)[i].sums.n, {}, {}});
+    }
+    if (trees.empty()) return;
+    scores_.begin_iteration(first);
+    std::stable_sort(tasks.begin(), tasks.end(),
+                     [](const Task& a, const Task& b) { return a.n_rows > b.n_rows; });
+    with_regrowers(tasks.size(), [&](Regrower<Sums>& regrower, std::size_t i) {
+      tasks[i].regrown = regrower.regrow(tasks[i].t, tasks[i].node, tasks[i].counts);
+    });
+    for (const Task& task : tasks) progress_[task.t].counts += task.counts;
+    with_regrowers(trees.size(), [&](Regrower<Sums>& regrower, std::size_t j) {
+      std::vector<Regrown<Sums>> regrown;
+      for (Task& task : tasks) {
+        if (task.t == trees[j]) regrown.push_back(std::move(task.regrown));
+      }
+      regrower.graft_in(trees[j], std::move(regrown), progress_[trees[j]].counts);
+    });
+  }
+
+ private:
+  // A node to be regrown, and the result.
+  struct Task {
+    std::size_t t;
+    NodeIndex node;
+    std::int64_t n_rows;
+    UpdateCounts counts;
+    Regrown<Sums> regrown;
+  };
+
+  // Calls `use` with every number below n and a regrower that no other thread has at the time.
+  template <class Use>
+  void with_regrowers(std::size_t n, Use&& use) {
+    parallel(n_threads_, n, [&](std::size_t i) {
+      std::unique_ptr<Regrower<Sums>> regrower;
+      {
+        std::lock_guard lock(idle_lock_);
+        regrower = std::move(idle_.back());
+        idle_.pop_back();
+      }
+      use(*regrower, i);
+      std::lock_guard lock(idle_lock_);
+      idle_.push_back(std::move(regrower));
+    });
+  }
+
+  const UpdateContext& context_;
+  std::span<TreeProgress> progress_;
+  int n_threads_;
+  RunningScores scores_;
+  GrowingCells cells_;
+  std::mutex idle_lock_;
+  std::vector<std::unique_ptr<Regrower<Sums>>> idle_;
+};
+
+}  // namespace
+
+template <class Sums>
+void regrow_trees(const UpdateContext& context,
+                  std::span<const std::unique_ptr<SplitChecker<Sums>>> checkers,
+                  std::span<TreeProgress> progress) {
+  const auto changed = [](const TreeProgress& tree) { return tree.order_changed; };
+  if (std::none_of(progress.begin(), progress.end(), changed)) return;
+  IterationRegrower<Sums> regrower(context, checkers, progress);
+  const auto k_trees = static_cast<std::size_t>(context.model.trees_per_iteration());
+  for (std::size_t first = 0; first < progress.size(); first += k_trees)
+    regrower.regrow(first, first + k_trees);
+}
+
+#define GRAFTBOOST_FOR_SUMS(Sums)                                                  \
+  template void regrow_trees(const UpdateContext&,                                 \
+                             std::span<const std::unique_ptr<SplitChecker<Sums>>>, \
+                             std::span<TreeProgress>);
+GRAFTBOOST_FOR_SUMS(PackedSums)
+GRAFTBOOST_FOR_SUMS(WideSums)
+
+}  // namespace graftboost

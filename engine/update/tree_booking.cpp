@@ -1,0 +1,83 @@
+#include "update/tree_booking.hpp"
+
+#include <algorithm>
+
+#include "core/parallel.hpp"
+#include "update/booking.hpp"
+#include "update/restore_histograms.hpp"
+
+namespace graftboost {
+
+TreeBooker::TreeBooker(UpdateContext& context, ChangedRows& changed,
+                       std::span<TreeProgress> progress)
+    : context_(context),
+      model_(context.model),
+      changed_(changed),
+      progress_(progress),
+      k_trees_(static_cast<std::size_t>(model_.trees_per_iteration())) {}
+
+void TreeBooker::book(std::size_t t) {
+  if (changed_.n_added() == 0) book_tree(t, {}, {});
+}
+
+// What the added rows record in a tree depends on the values of their leaves in the trees before,
+// which follow from the sums of these leaves. Whether a node will be regrown is not known yet: like
+// all rows, the added ones keep what they recorded until their own node is.
+void TreeBooker::book_up_to(std::size_t end) {
+  const std::size_t n = changed_.n_added();
+  if (n == 0) return;
+  if (n_booked_ == 0) start();
+  std::vector<const double*> from;
+  std::vector<Gradient*> to;
+  for (std::size_t k = 0; k < k_trees_; ++k) {
+    from.push_back(scores_[k].data());
+    to.push_back(gradients_[k].data());
+  }
+  const auto n_threads = static_cast<std::size_t>(std::max(context_.n_threads, 1));
+  // Few rows are booked before a second thread has started.
+  const std::size_t n_shares = n * k_trees_ < 64 ? 1 : std::min(k_trees_, n_threads);
+  for (; n_booked_ < end; n_booked_ += k_trees_) {
+    const std::size_t first = n_booked_;
+    model_.loss.record(targets_, from, to, 0, n);
+    parallel(context_.n_threads, n_shares, [&](std::size_t u) {
+      for (std::size_t k = u; k < k_trees_; k += n_shares)
+        book_tree(first + k, {to[k], n}, {scores_[k].data(), n});
+    });
+  }
+}
+
+void TreeBooker::start() {
+  const std::size_t n = changed_.n_added();
+  for (std::size_t i = changed_.n_removed(); i < changed_.size(); ++i)
+    targets_.push_back(changed_.rows().target[i]);
+  scores_.resize(k_trees_);
+  gradients_.resize(k_trees_);
+  for (std::size_t k = 0; k < k_trees_; ++k) {
+    scores_[k].resize(n);
+    scores_[k].fill(model_.base_scores[k]);
+    gradients_[k].resize(n);
+  }
+}
+
+// Books the sums of a tree's nodes, and tells the shards where the added rows are.
+void TreeBooker::book_tree(std::size_t t, std::span<const Gradient> gradients,
+                           std::span<double> scores) {
+  if (!model_.nodes[t].counted) restore(t);
+  book_sums(context_, t, changed_, gradients, scores, progress_[t].counts);
+  context_.variance[t] = model_.variance_in(t);
+  const RecordedGradients recorded = changed_.recorded_in(t, model_.loss.kind);
+  for (std::size_t i = changed_.n_removed(); i < changed_.size(); ++i) {
+    const auto [shard, slot] = changed_.location(i);
+    model_.shards[shard].place(t, slot, changed_.leaf(t, i), recorded.gradient[i]);
+  }
+}
+
+// After a refresh, before the changed rows are booked. Takes about three quarters of a refit, and
+// is not counted as work: a refresh is no reason to refit.
+void TreeBooker::restore(std::size_t t) {
+  context_.undo.save_tree(t);
+  restore_tree(context_, t);
+  progress_[t].is_counted = true;
+}
+
+}  // namespace graftboost
