@@ -223,6 +223,16 @@ CALLS = {
     "refit": lambda model: model.refit(),
 }
 
+# Files that an update passes through.
+INTERRUPTED = [
+    "estimators/added_rows",
+    "estimators/held_rows",
+    "estimators/regrowing",
+    "estimators/update_request",
+    "estimators/updating",
+    "input/row_ids",
+]
+
 
 def interrupted(call, moment):
     """Make a call with Ctrl-C at the given moment; return whether the call lasted until then.
@@ -231,10 +241,7 @@ def interrupted(call, moment):
     function, after each call, and at the end of each iteration of a loop.
     """
     folder = Path(graftboost.__file__).parent
-    ours = {
-        str(folder / name)
-        for name in ("estimators/updating.py", "estimators/update_request.py", "input/row_ids.py")
-    }
+    ours = {str(folder / f"{name}.py") for name in INTERRUPTED}
     left = moment
     last = {}
 
