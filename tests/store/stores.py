@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
-from graftboost.persistence import file_format
+from graftboost.persistence import file_format, model_file
 from graftboost.persistence.pieces import Pieces
 from graftboost.store import Store
 
@@ -58,8 +58,26 @@ def change(updated: Any, number: int) -> None:
             updated.regrow(0.1 if number % 2 else None)
 
 
+def state(owner: Any) -> bytes:
+    """Everything that a file stores of the model of a store or of an estimator."""
+    saved = owner._state.saved if isinstance(owner, Store) else owner
+    return model_file.pack_engine_model(getattr(saved, "_engine_model", None) or saved.engine_model)
+
+
 def files(path: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(path.iterdir())}
+
+
+def write_files(path: Path, contents: dict[str, bytes]) -> None:
+    """Write what `files` returned."""
+    for name, content in contents.items():
+        (path / name).write_bytes(content)
+
+
+def drop_last_receipt(path: Path) -> None:
+    """Remove the receipt of the last change, as if its writer had been killed before writing it."""
+    log = path / "receipts.jsonl"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
 
 
 def journal_of(path: Path) -> Path:

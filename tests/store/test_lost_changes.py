@@ -12,7 +12,16 @@ from graftboost.persistence import file_format
 from graftboost.persistence.file_format import InvalidFileError
 from graftboost.store import Store
 
-from .stores import N_ROWS, files, journal_of, make_model, make_rows, records
+from .stores import (
+    N_ROWS,
+    drop_last_receipt,
+    files,
+    journal_of,
+    make_model,
+    make_rows,
+    records,
+    write_files,
+)
 
 
 @pytest.fixture
@@ -110,8 +119,7 @@ def test_older_model_or_receipts(path: Path) -> None:
     for name in ("model-000001.graft", "journal-000001.graft"):
         (path / name).write_bytes(older[name])
     _check_reported(path, "Change 3 of .* was made.* but is lost")
-    for name, content in newer.items():
-        (path / name).write_bytes(content)
+    write_files(path, newer)
     (path / "receipts.jsonl").write_bytes(older["receipts.jsonl"])
     _check_reported(path, r"receipts\.jsonl is damaged")
 
@@ -151,7 +159,7 @@ def test_unfinished_change_is_not_made(path: Path, end: str) -> None:
         "nothing": b"",
     }[end]
     journal_of(path).write_bytes(first + torn)
-    (path / "receipts.jsonl").write_bytes(b"".join(_lines(path)[:-1]))
+    drop_last_receipt(path)
     _check_as_after(path, 16)
 
 

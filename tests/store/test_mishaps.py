@@ -20,11 +20,6 @@ from tests.forking import fork, wait_for
 from .stores import N_ROWS, make_model, make_rows
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store"
-
-
 def _failing(times: int = 1, error: BaseException | None = None) -> Any:
     """Wrap a function so that it raises an error a few times, after it has run."""
 

@@ -14,18 +14,13 @@ import pandas as pd
 import pytest
 
 from graftboost import GraftBoostClassifier
-from graftboost.persistence import atomic_file, file_format, model_file
+from graftboost.persistence import atomic_file, file_format
 from graftboost.persistence.file_format import InvalidFileError
 from graftboost.persistence.pieces import Pieces
 from graftboost.store import Store, StoreError, StoreLockedError, digest
 from graftboost.store.receipts import as_ranges, find_break
 
-from .stores import N_ROWS, change, files, make_model, make_rows
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store"
+from .stores import N_ROWS, change, files, make_model, make_rows, state
 
 
 @pytest.mark.parametrize("kind", ["classifier", "regressor"])
@@ -42,9 +37,7 @@ def test_store_and_estimator_stay_identical(path: Path, kind: str, compact_every
             store.close()
             store = Store.open(path, compact_every=compact_every)
         np.testing.assert_array_equal(store.predict(X), model.predict(X))
-    assert model_file.pack_engine_model(
-        store._state.saved.engine_model
-    ) == model_file.pack_engine_model(model._engine_model)
+    assert state(store) == state(model)
     assert store.model._next_id == model._next_id
     np.testing.assert_array_equal(store.row_ids, model.row_ids_)
     assert store.n_rows == model.n_rows_
@@ -53,9 +46,7 @@ def test_store_and_estimator_stay_identical(path: Path, kind: str, compact_every
     store.close()
     with Store.open(path, read_only=True) as reader:
         reader.verify()
-        assert model_file.pack_engine_model(
-            reader._state.saved.engine_model
-        ) == model_file.pack_engine_model(model._engine_model)
+        assert state(reader) == state(model)
 
 
 def test_predictions(path: Path) -> None:
