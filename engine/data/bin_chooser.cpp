@@ -46,9 +46,6 @@ BinChooser::BinChooser(std::size_t n_columns, std::size_t n_rows, const GivenCol
   }
   columns_.resize(n_columns);
   std::iota(columns_.begin(), columns_.end(), 0u);
-  features_.resize(n_columns);
-  is_rare_.resize(n_columns);
-  below_edges_.resize(n_columns);
 }
 
 bool BinChooser::is_given(std::uint32_t column) const {
@@ -60,6 +57,9 @@ void BinChooser::skip_rare(const NonzeroCounts& counts) {
     return is_rare(counts.by_column[column], counts.n_rows, params_.rare_below) &&
            !is_given(column);
   });
+}
+
+void BinChooser::begin_features() {
   features_.resize(columns_.size());
   is_rare_.resize(columns_.size());
   below_edges_.resize(columns_.size());

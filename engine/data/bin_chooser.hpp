@@ -29,6 +29,9 @@ class BinChooser {
   // The columns to read.
   const std::vector<std::uint32_t>& columns() const { return columns_; }
 
+  // Makes room for the features of columns(). Only now, because a sparse table may have millions of
+  // rare columns.
+  void begin_features();
   // Round 2: the bins of columns()[i]. May be called for different columns from several threads.
   void choose_edges(std::size_t i, const Distribution& distribution);
 

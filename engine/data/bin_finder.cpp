@@ -29,6 +29,7 @@ BinMap find_bins(std::span<const TableShard<Table>> shards, const GivenColumns& 
     for (std::size_t s = 1; s < parts.size(); ++s) counts += parts[s].nonzero_counts();
     chooser.skip_rare(counts);
   }
+  chooser.begin_features();
   for (auto& part : parts) part.select(chooser.columns());
   const std::size_t n = chooser.columns().size();
   parallel_blocks(n_threads, n, columns_per_task(n, n_threads),
