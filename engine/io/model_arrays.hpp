@@ -2,8 +2,8 @@
 //
 // Predictions need the bins, the nodes and the base scores. These are small; they are copied and
 // checked when a model is made from arrays. Updates need the rows and what they recorded, which may
-// take gigabytes. These arrays are used in place, so that nothing is read before it is needed. Their
-// lengths are checked at once, their contents before the first use (see validate_state.hpp).
+// take gigabytes. These arrays are used in place, so that nothing is read before it is needed.
+// Their lengths are checked at once, their contents before the first use (see validate_state.hpp).
 #pragma once
 
 #include <cstdint>

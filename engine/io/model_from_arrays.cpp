@@ -314,8 +314,8 @@ void take_squares(ModelState& model, const Source& source) {
   }
 }
 
-// Rows whose regrowing is deferred, if there are any. A node with some follows one with some, and no
-// sum is beyond what DeferredSums keeps.
+// Rows whose regrowing is deferred, if there are any. A node with some follows one with some, and
+// no sum is beyond what DeferredSums keeps.
 void take_deferred(ModelState& model, const Source& source) {
   if (!source.has("deferred_rows") && !source.has("node_deferred")) return;
   const auto rows = source.copied<std::int64_t>("deferred_rows", 4);

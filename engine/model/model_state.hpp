@@ -15,8 +15,8 @@
 
 namespace graftboost {
 
-// The rows that updates changed since nodes were last regrown for all of them. Losses and memory are
-// in units of memory (see row_memory.hpp).
+// The rows that updates changed since nodes were last regrown for all of them. Losses and memory
+// are in units of memory (see row_memory.hpp).
 struct DeferredRows {
   std::int64_t n_removed = 0, n_added = 0;
   std::int64_t achieved = 0;  // change of their losses by booking
@@ -59,8 +59,8 @@ struct ModelState {
   double leaf_value(const Totals& sums) const {
     return loss.leaf_value(sums, params.learning_rate, l2());
   }
-  // The variance of what the rows recorded in a tree over their mean hessian: the noise scale of the
-  // tree's gains, but for weights. For squared error, the residual variance before the tree.
+  // The variance of what the rows recorded in a tree over their mean hessian: the noise scale of
+  // the tree's gains, but for weights. For squared error, the residual variance before the tree.
   double variance_in(std::size_t t) const;
   // The gain of a split node's own split, from the sums of its children.
   double gain_of_split(const GainParams& gain, const Tree& tree, const Node& node) const {

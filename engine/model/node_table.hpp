@@ -43,8 +43,8 @@ struct TreeNodes {
 };
 
 // Owns the trees: tree = iteration * trees_per_iteration + class. What always holds: every sum and
-// every cached histogram is the integer sum of what the rows of the node recorded, `squares` is that
-// of a tree's rows, and the value of a node is a function of its sums.
+// every cached histogram is the integer sum of what the rows of the node recorded, `squares` is
+// that of a tree's rows, and the value of a node is a function of its sums.
 class NodeTable {
  public:
   std::size_t size() const { return trees_.size(); }

@@ -106,7 +106,9 @@ __int128 sum_of_squares(const RecordedGradients& recorded, std::size_t begin, st
   // A square has up to 60 bits; its halves are added up separately, which vectorises.
   std::uint64_t high = 0, low = 0;
   for (std::size_t row = begin; row < end; ++row) {
-    const auto g = static_cast<std::uint32_t>(std::abs(recorded.gradient[row]));
+    const auto bits = static_cast<std::uint32_t>(recorded.gradient[row]);
+    // Not std::abs: a corrupted file may have the one gradient whose negation overflows.
+    const std::uint32_t g = recorded.gradient[row] < 0 ? 0 - bits : bits;
     const std::uint64_t square = std::uint64_t{g} * g;
     high += square >> 32;
     low += square & 0xffffffff;

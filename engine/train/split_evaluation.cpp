@@ -247,8 +247,8 @@ void SplitEvaluator<Sums>::evaluate_few(const FeatureLayout& feature, const Sums
   if (missing.n != 0) each_edge(n_edges, missing, 1);
 }
 
-// The same for a numeric sparse feature in which `others` differ from the common code. Edges between
-// which no row lies are one candidate, so only the cells that have rows are looked at.
+// The same for a numeric sparse feature in which `others` differ from the common code. Edges
+// between which no row lies are one candidate, so only the cells that have rows are looked at.
 template <class Sums>
 void SplitEvaluator<Sums>::evaluate_entries(const FeatureLayout& feature,
                                             const FeatureCells<Sums>& view, const Totals& others,

@@ -2,15 +2,15 @@
 //
 // The rows themselves are gone by then. What stays of them are sums of absolute gradients at the
 // nodes on their paths (DeferredSums). A candidate that is better by `regret` would shift their
-// scores by about regret / sum |recorded|. What that does to their losses depends on how steep these
-// are: now (`last`), and on the way to the scores that the rows would have without it, where they
-// approach what was recorded in training:
+// scores by about regret / sum |recorded|. What that does to their losses depends on how steep
+// these are: now (`last`), and on the way to the scores that the rows would have without it, where
+// they approach what was recorded in training:
 //
 //     memory now    = learning_rate * damping * weight * regret * sum |last| / sum |recorded|
 //     whole memory  = the same with 3/4 |last| + 1/4 |recorded| instead of |last|
 //
-// The two differ for rows that are predicted well although they would not be, as is common with many
-// classes. Their losses hardly change before most of the shift is made (see MemoryCurve).
+// The two differ for rows that are predicted well although they would not be, as is common with
+// many classes. Their losses hardly change before most of the shift is made (see MemoryCurve).
 #pragma once
 
 #include <cstdint>

@@ -11,8 +11,8 @@
 
 namespace graftboost {
 
-// Follows one update from the flips that surveys find to the estimate of what was achieved. Owns the
-// flips and what is done about them.
+// Follows one update from the flips that surveys find to the estimate of what was achieved. Owns
+// the flips and what is done about them.
 class FlipRule {
  public:
   explicit FlipRule(UpdateContext& context)
@@ -24,7 +24,8 @@ class FlipRule {
   // When these trees are surveyed: selects what is done about their flips, as if they stood for all
   // trees, and sets the context's tolerance.
   virtual void select(std::span<const std::size_t> trees) = 0;
-  // To be called before anything selected is done, because that changes sums and numbers nodes anew.
+  // To be called before anything selected is done, because that changes sums and numbers nodes
+  // anew.
   virtual void before_settling() = 0;
   // When all is done; trees that are `restructured` have other splits than before.
   virtual FidelityEstimate estimate(const std::vector<bool>& restructured) const = 0;

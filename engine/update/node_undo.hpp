@@ -9,7 +9,8 @@
 
 namespace graftboost {
 
-// Restores the nodes of a model, its target sums, base scores and deferred rows unless commit() was called.
+// Restores the nodes of a model, its target sums, base scores and deferred rows unless commit() was
+// called.
 //
 // Owns copies of the nodes on the paths of the changed rows, or of whole trees. Histograms and gain
 // bounds follow from the rows and are dropped: the next update recomputes them. Restoring allocates

@@ -9,8 +9,8 @@ namespace graftboost {
 namespace {
 
 // The part of a difference just above the leaves that is left when training has gone on. This and
-// `optimism` are the same for all data. They were found by regression: of the changes of scores that
-// retrains caused, on the terms of the formula.
+// `optimism` are the same for all data. They were found by regression: of the changes of scores
+// that retrains caused, on the terms of the formula.
 constexpr double damping = 0.7;
 // The part of what splits add to the score of a row that they would not add without it.
 constexpr double optimism = 0.08;

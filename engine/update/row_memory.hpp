@@ -10,12 +10,13 @@
 //     shift = damping * weight * d - optimism * (value of the leaf - value of the child)
 //
 // The shifts of all flips on the paths of a row add up to the change of its score that a retrain
-// would still cause. The change of its loss by them is the row's memory. Shifts are signed: those of
-// flips that have nothing to do with the row cancel. Likewise for added rows, which a retrain would
-// learn better.
+// would still cause. The change of its loss by them is the row's memory. Shifts are signed: those
+// of flips that have nothing to do with the row cancel. Likewise for added rows, which a retrain
+// would learn better.
 //
-// Memory is in nats; for squared error in units of the residual variance. It is counted in integers,
-// and shifts lie on the grid of leaf values, so neither threads nor shards make a difference.
+// Memory is in nats; for squared error in units of the residual variance. It is counted in
+// integers, and shifts lie on the grid of leaf values, so neither threads nor shards make a
+// difference.
 #pragma once
 
 #include <array>
@@ -42,8 +43,8 @@ inline double part_left(double settled, double stay) {
   return all > 0 ? 1 - 0.5 * (settled / all) : 1;
 }
 
-// A whole number of units. The loss of a row counts for no more than a limit, and so does the sum of
-// several rows.
+// A whole number of units. The loss of a row counts for no more than a limit, and so does the sum
+// of several rows.
 std::int64_t in_memory_units(double units, std::int64_t n_rows = 1);
 // What a unit of memory is in the losses of this model.
 double unit_of_losses(const UpdateContext& context);

@@ -19,9 +19,9 @@ struct MemoryWhenBooked {
 // fidelity, as far as flips tell, and returns the tolerance that they follow from.
 //
 // Flips are settled in the order of their regret and not of what they contribute to the memory.
-// Otherwise those that happen to favour the changed rows would stay, and the rows would be predicted
-// worse than by a retrain. Flips that touch no row with the rule's memory_floor stay, and those
-// whose split is void never do.
+// Otherwise those that happen to favour the changed rows would stay, and the rows would be
+// predicted worse than by a retrain. Flips that touch no row with the rule's memory_floor stay, and
+// those whose split is void never do.
 double select_actions(const UpdateContext& context, const ChangedRows& changed,
                       const FlipShifts& shifts, const MemoryWhenBooked& booked,
                       std::span<TreeFlips> flips);

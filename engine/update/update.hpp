@@ -30,9 +30,9 @@ template <class Table>
 UpdateCounts update(ModelState& model, const UpdateRequest<Table>& request, const UpdateRule& rule,
                     int n_threads);
 
-// Regrows nodes for rows whose regrowing earlier updates deferred, by the fidelity rule. Works on no
-// more rows than `most_work` of all rows in all trees; from 1 on, a refit may be made instead. If it
-// throws, nothing has changed.
+// Regrows nodes for rows whose regrowing earlier updates deferred, by the fidelity rule. Works on
+// no more rows than `most_work` of all rows in all trees; from 1 on, a refit may be made instead.
+// If it throws, nothing has changed.
 UpdateCounts regrow(ModelState& model, const UpdateRule& rule, double most_work, int n_threads);
 // What is deferred, and what regrowing it by this rule would take. Nothing changes.
 PendingSurvey survey_pending(ModelState& model, const UpdateRule& rule, int n_threads);

@@ -24,9 +24,9 @@ class Work {
   std::int64_t steps_ = 0;
 };
 
-// What an update did for the rows that it changed, by their losses: what was achieved is known, what
-// a retrain would still change is estimated (see row_memory.hpp). Sums over rows in nats, or in units
-// of the residual variance. For added rows, losses that fall count as positive.
+// What an update did for the rows that it changed, by their losses: what was achieved is known,
+// what a retrain would still change is estimated (see row_memory.hpp). Sums over rows in nats, or
+// in units of the residual variance. For added rows, losses that fall count as positive.
 struct FidelityEstimate {
   bool is_known = false;
   // Whether single rows were looked at. Of rows whose regrowing was deferred only sums are known.

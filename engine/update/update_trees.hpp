@@ -30,8 +30,8 @@ struct PendingSurvey {
   FidelityEstimate now;
 };
 
-// Regrows nodes for rows that earlier updates deferred, with `none` as changed rows, and works on no
-// more rows than this fraction of all rows in all trees. False if a refit is cheaper.
+// Regrows nodes for rows that earlier updates deferred, with `none` as changed rows, and works on
+// no more rows than this fraction of all rows in all trees. False if a refit is cheaper.
 bool regrow_deferred(UpdateContext& context, ChangedRows& none, double most_work,
                      bool& reaches_target, UpdateCounts& counts);
 // The histograms are as before; the caller restores nodes.

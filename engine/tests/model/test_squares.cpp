@@ -221,6 +221,12 @@ TEST_CASE("sums of squares are exact up to the largest gradients and weights") {
         (square - (static_cast<__int128>(1) << 31) + 1) * n);
 }
 
+TEST_CASE("sums of squares of gradients that only a corrupted file has") {
+  const std::vector<Gradient> gradients(5, std::numeric_limits<Gradient>::min());
+  CHECK(sum_of_squares({gradients.data(), nullptr, LossKind::squared}, 0, 5) ==
+        5 * (static_cast<__int128>(1) << 62));
+}
+
 TEST_CASE("sums of squares of any rows are those of each") {
   Random random(8);
   for (int repetition = 0; repetition < 50; ++repetition) {

@@ -16,8 +16,8 @@ using testing::ModelOptions;
 using testing::Random;
 using testing::random_split;
 
-// Splits nodes at random and compares each with a naive partition. Rows of a node that is split stay
-// with its children.
+// Splits nodes at random and compares each with a naive partition. Rows of a node that is split
+// stay with its children.
 void check_partitions(const RowTable& rows, const ActiveEntries& entries, int n_threads,
                       double share, Random& random) {
   RowPartition partition(rows, entries, n_threads);

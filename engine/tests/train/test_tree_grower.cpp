@@ -76,7 +76,8 @@ class NaiveGrower {
         grown.node.gain = best->gain;
         grown.node.split.feature = column;
         grown.best = best;
-        // Rows of weight 0 do not count. Missing ones go with the larger child if there are no others.
+        // Rows of weight 0 do not count. Missing ones go with the larger child if there are no
+        // others.
         if (cells[missing_code].n == 0 && !feature.categorical)
           grown.best->goes_left[missing_code] = 2 * best->left.n >= sums.n;
       }

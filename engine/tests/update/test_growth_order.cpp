@@ -54,8 +54,8 @@ double key(const Tree& tree, NodeIndex i) {
   return least;
 }
 
-// Grows the tree again, best first: the nodes that would be split, in order. What is below a leaf is
-// not known.
+// Grows the tree again, best first: the nodes that would be split, in order. What is below a leaf
+// is not known.
 std::vector<NodeIndex> grow(const Tree& tree, std::int32_t n_leaves) {
   std::vector<NodeIndex> split;
   std::set<NodeIndex> open{0};
@@ -81,8 +81,8 @@ TEST_CASE("a swap is found if and only if growth would split a leaf first") {
   for (int i = 0; i < 400; ++i) {
     const std::int32_t n_leaves = static_cast<std::int32_t>(2 + random.below(7));
     Tree tree = random_tree(n_leaves, random);
-    // Gains fall along every path, so that the least gain on it is the node's own. Mostly leaves have
-    // small gains, or none.
+    // Gains fall along every path, so that the least gain on it is the node's own. Mostly leaves
+    // have small gains, or none.
     for (Node& node : tree.nodes) {
       if (node.parent != no_node)
         node.gain = tree[node.parent].gain * (0.3 + 0.7 * random.fraction());

@@ -18,8 +18,8 @@ using testing::random_rows;
 
 enum class From { cached, counted };
 
-// Walks random paths from the root of a tree. The histogram of each node comes from a random source:
-// its own or its sibling's, cached or counted, now or only after it was missing.
+// Walks random paths from the root of a tree. The histogram of each node comes from a random
+// source: its own or its sibling's, cached or counted, now or only after it was missing.
 template <class Sums>
 class Walker {
  public:

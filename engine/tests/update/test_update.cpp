@@ -50,8 +50,8 @@ TEST_CASE("neither threads nor the order of rows change an update") {
 }
 
 void check_history(const UpdateRule& by) {
-  // The same updates from a copy that was made half-way: nothing but the model matters, not what the
-  // gain bounds or cached histograms have been through.
+  // The same updates from a copy that was made half-way: nothing but the model matters, not what
+  // the gain bounds or cached histograms have been through.
   for (const ModelOptions& options : various_models()) {
     const TrainingRows rows = random_rows(options, 300, 2);
     const auto model = fit_model(rows.slice(0, 240), options);
