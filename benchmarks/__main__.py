@@ -135,6 +135,11 @@ def parser() -> argparse.ArgumentParser:
         help="draws of up to 0.1%% and of 1%% of the rows; default: 10,3, quick: 2,1",
     )
     result.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue an interrupted run of the same command and commit",
+    )
+    result.add_argument(
         "--output", type=Path, metavar="DIR", help="results; default: benchmarks/results"
     )
     result.add_argument(
@@ -225,6 +230,22 @@ def _measure_all(args: argparse.Namespace) -> None:
     _say(f"done in {time.perf_counter() - start:.0f} s; saved in {args.output}")
 
 
+def _begin(args: argparse.Namespace, kind: str, libraries: Sequence[Library], repeats: int) -> Run:
+    """A new run, or with --resume the saved one that it would continue."""
+    settings = Settings(threads=args.threads)
+    run = new_run(kind, command_of(args), libraries, settings, repeats)
+    if args.resume:
+        saved = load_runs(args.output).get(run.name)
+        if saved is not None and saved.is_continued_by(run):
+            return saved
+    return run
+
+
+def _left(run: Run, names: Iterable[str]) -> list[str]:
+    """The data sets that a run has no records of yet."""
+    return [name for name in names if name not in run.data_names()]
+
+
 def _warn_if_busy() -> None:
     # Libraries that busy-wait for a core can take ten times as long on a busy machine.
     if hasattr(os, "getloadavg") and (load := os.getloadavg()[0]) > 0.5:
@@ -248,18 +269,18 @@ def _repeats(args: argparse.Namespace) -> int:
 def _fit(args: argparse.Namespace, libraries: Sequence[Library]) -> None:
     names = args.data or (QUICK if args.quick else list(datasets.SOURCES))
     _require(names)
-    settings, repeats = Settings(threads=args.threads), _repeats(args)
-    run = new_run("fit", command_of(args), libraries, settings, repeats)
-    for name in names:
-        run.records += measure(datasets.load(name), libraries, settings, repeats, _say)
+    run = _begin(args, "fit", libraries, _repeats(args))
+    for name in _left(run, names):
+        run.records += measure(datasets.load(name), libraries, run.settings, run.repeats, _say)
         run.save(args.output)  # after each data set, so that an interrupted run is kept
     _finish(run, args.output)
 
 
 def _many_rows(args: argparse.Namespace) -> None:
-    settings, repeats = Settings(threads=args.threads), args.repeats or (1 if args.quick else 2)
-    run = new_run(many_rows.KIND, command_of(args), [LIBRARIES[OURS]], settings, repeats)
-    run.records += many_rows.measure_many_rows(settings, repeats, args.quick, _say)
+    repeats = args.repeats or (1 if args.quick else 2)
+    run = _begin(args, many_rows.KIND, [LIBRARIES[OURS]], repeats)
+    if not run.records:
+        run.records += many_rows.measure_many_rows(run.settings, repeats, args.quick, _say)
     _finish(run, args.output)
 
 
@@ -269,14 +290,13 @@ def _memory(args: argparse.Namespace, libraries: Sequence[Library]) -> None:
         return
     names = args.data or (QUICK_MEMORY if args.quick else DATA)
     _require(names)
-    settings = Settings(threads=args.threads)
-    run = new_run("memory", command_of(args), libraries, settings, _repeats(args))
-    for name in names:
+    run = _begin(args, "memory", libraries, _repeats(args))
+    for name in _left(run, names):
         chosen = libraries
         if name in datasets.MADE and not args.libraries:
             # Large, and used for our own goal only: other libraries on request.
             chosen = [library for library in libraries if library.name == OURS]
-        run.records += measure_memory(name, chosen, settings, _say)
+        run.records += measure_memory(name, chosen, run.settings, _say)
         run.save(args.output)
     _finish(run, args.output)
 
@@ -284,8 +304,9 @@ def _memory(args: argparse.Namespace, libraries: Sequence[Library]) -> None:
 def _import(args: argparse.Namespace) -> None:
     chosen = [LIBRARIES[name] for name in (OURS, "sklearn")]
     repeats = args.repeats or 5  # fast enough for quick runs too
-    run = new_run("import", command_of(args), chosen, Settings(threads=args.threads), repeats)
-    run.records += measure_imports(repeats, _say)
+    run = _begin(args, "import", chosen, repeats)
+    if not run.records:
+        run.records += measure_imports(repeats, _say)
     _finish(run, args.output)
 
 
@@ -317,18 +338,17 @@ def _parts(args: argparse.Namespace, known: Mapping[str, Part]) -> None:
 def _one_part(
     part: Part, names: Sequence[str], peers: Sequence[Library], args: argparse.Namespace
 ) -> None:
-    settings, repeats = Settings(threads=args.threads), _repeats(args)
+    run = _begin(args, part.kind, [LIBRARIES[OURS], *peers], _repeats(args))
     plan = Plan(
-        settings,
+        run.settings,
         tuple(peers),
-        repeats,
+        run.repeats,
         _say,
         quick=args.quick,
         fidelities=tuple(args.fidelity or ()),
         draws=tuple(args.draws or ((2, 1) if args.quick else (10, 3))),
     )
-    run = new_run(part.kind, command_of(args), [LIBRARIES[OURS], *peers], settings, repeats)
-    for name in names:
+    for name in _left(run, names):
         run.records += part.records(name, plan)
         run.save(args.output)
     _finish(run, args.output)
@@ -341,9 +361,9 @@ def _store(args: argparse.Namespace) -> None:
         names = [name for name in names if name in args.data]
     _require(names)
     peers = _installed([LIBRARIES[YARDSTICK]])
-    settings, repeats = Settings(threads=args.threads), _repeats(args)
-    run = new_run(store.KIND, command_of(args), [LIBRARIES[OURS], *peers], settings, repeats)
-    run.records += store.measure_store(names, settings, repeats, args.quick, _say)
+    run = _begin(args, store.KIND, [LIBRARIES[OURS], *peers], _repeats(args))
+    if not run.records:
+        run.records += store.measure_store(names, run.settings, run.repeats, args.quick, _say)
     _finish(run, args.output)
 
 

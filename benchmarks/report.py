@@ -124,7 +124,8 @@ FIT_TABLES: list[tuple[str, str, Callable[[float], str], int]] = [
 def _circumstances(run: Run) -> str:
     """The command, date, machine, versions and settings of a run."""
     machine = run.machine
-    facts = [run.date, machine["processor"], f"{machine['cores']} cores"]
+    facts = [run.date, *([f"commit {run.commit}"] if run.commit else [])]
+    facts += [machine["processor"], f"{machine['cores']} cores"]
     if "memory" in machine:
         facts.append(machine["memory"])
     facts += [machine["system"], f"Python {machine['Python']}"]

@@ -6,7 +6,9 @@ import datetime
 import json
 import os
 import platform
+import shutil
 import statistics
+import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -57,6 +59,7 @@ class Run:
     settings: Settings
     repeats: int
     records: list[Record] = field(default_factory=list)
+    commit: str = ""  # of the code that was measured; empty if unknown
 
     @property
     def name(self) -> str:
@@ -87,6 +90,13 @@ class Run:
         theirs = self.best(data, yardstick, measure)
         return ours / theirs if ours is not None and theirs else None
 
+    def is_continued_by(self, other: Run) -> bool:
+        """Whether another run is of the same code and command, on the same machine."""
+        return bool(self.commit) and all(
+            getattr(self, what) == getattr(other, what)
+            for what in ("kind", "command", "commit", "machine", "versions")
+        )
+
     def save(self, folder: Path) -> Path:
         """Write the run as JSON, in place of an earlier run of the same name."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -107,6 +117,7 @@ def new_run(
         versions={library.title: library.version() for library in libraries},
         settings=settings,
         repeats=repeats,
+        commit=this_commit(),
     )
 
 
@@ -124,6 +135,19 @@ def _from_json(stored: dict[str, Any]) -> Run:
             "records": [Record(**record) for record in stored["records"]],
         }
     )
+
+
+def this_commit() -> str:
+    """The last commit that changed the package; empty if there is none or files differ from it."""
+    if shutil.which("git") is None:
+        return ""
+    sources = ("--", "engine", "src", "CMakeLists.txt", "pyproject.toml")
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(Path(__file__).parent.parent), *arguments, *sources]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+    return "" if git("status", "--porcelain") else git("log", "-1", "--format=%h")
 
 
 def this_machine() -> dict[str, str]:

@@ -12,7 +12,7 @@ import pytest
 
 import datasets
 from benchmarks import __main__ as command_line
-from benchmarks import memory
+from benchmarks import memory, results
 from benchmarks.__main__ import main
 from benchmarks.goals import geometric_mean, goals, summary
 from benchmarks.libraries import LIBRARIES, Library
@@ -92,6 +92,39 @@ def test_missing_file_is_named_before_anything_runs(
     assert main(call) == 2
     assert "flights_3m.parquet" in capsys.readouterr().err
     assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("commits", "again"),
+    [(("abc", "abc"), ["flights_3m"]), (("abc", "abd"), ["adult", "flights_3m"])],
+)
+def test_interrupted_run_is_resumed_on_the_same_commit(
+    data_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    commits: tuple[str, str],
+    again: list[str],
+) -> None:
+    measured: list[str] = []
+
+    def measure_some(data: Dataset, *_: Any) -> list[Record]:
+        if data.name == "flights_3m" and len(measured) == 1:
+            raise KeyboardInterrupt
+        measured.append(data.name)
+        return [Record(data.name, "sklearn", {"fit_seconds": [1.0]})]
+
+    monkeypatch.setattr(command_line, "measure", measure_some)
+    call = ["fit", "--data", "adult,flights_3m", "--libraries", "sklearn", "--repeats", "1"]
+    call += ["--output", str(tmp_path / "out")]
+    monkeypatch.setattr(results, "this_commit", lambda: commits[0])
+    with pytest.raises(KeyboardInterrupt):
+        main(call)
+    monkeypatch.setattr(results, "this_commit", lambda: commits[1])
+    measured.append("interrupted")
+    assert main([*call, "--resume"]) == 0
+    assert measured == ["adult", "interrupted", *again]
+    (run,) = load_runs(tmp_path / "out").values()
+    assert (run.commit, run.data_names()) == (commits[1], ["adult", "flights_3m"])
 
 
 def test_unknown_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
