@@ -1,7 +1,6 @@
 // Scores of rows before an iteration, from the leaves they are in.
 #pragma once
 
-#include <atomic>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -20,15 +19,17 @@ inline void add_leaf_values(const LeafIds& leaf_ids, const std::vector<double>& 
 }
 
 // Scores are not stored: the score of a row is the sum of its leaves' values. For few rows it is
-// gathered tree by tree. Once that has cost as much as carrying the scores of all rows forward
-// would have, they are carried, and gathering starts from there. No pattern of regrowing therefore
-// costs more than twice the cheaper way.
+// gathered tree by tree. If many rows are asked for, the scores of all rows are carried forward
+// instead, and gathering starts from there. Carrying them over some trees costs as much, per tree, as
+// gathering them for a certain number of rows. So they are carried as long as more rows than that
+// are still to come, which is about the cheapest way whatever the pattern of regrowing.
 class RunningScores {
  public:
   RunningScores(const ModelState& model, int n_threads);
 
-  // From here on the trees before `first_tree` are final, and scores are those just before it.
-  void begin_iteration(std::size_t first_tree);
+  // From here on the trees before `first_tree` are final, and scores are those just before it. From
+  // this iteration on, gather() will be asked for about `n_rows_left` rows.
+  void begin_iteration(std::size_t first_tree, std::size_t n_rows_left);
 
   // scores[k][i] of slots[i] of a shard. Several threads may ask at once.
   std::vector<Array<double>> gather(std::size_t shard, std::span<const Slot> slots);
@@ -45,7 +46,6 @@ class RunningScores {
   std::size_t first_tree_ = 0;
   std::size_t carried_to_ = 0;                       // carried_ are the scores before this tree
   std::vector<std::vector<Array<double>>> carried_;  // per shard and tree of an iteration; or empty
-  std::atomic<std::size_t> gathered_{0};             // leaf values looked up since the last carry
   std::mutex tables_lock_;
   std::vector<std::vector<double>> tables_;  // leaf values by leaf id, of the final trees
 };

@@ -25,6 +25,9 @@ class IterationRegrower {
         n_threads_(static_cast<int>(checkers.size())),
         scores_(context.model, n_threads_),
         cells_(GrowingCells::of_layout(context.model.shards)) {
+    for (std::size_t t = 0; t < progress.size(); ++t) {
+      for (const NodeIndex i : progress[t].failed) n_rows_left_ += n_rows_at(t, i);
+    }
     for (const auto& checker : checkers)
       idle_.push_back(std::make_unique<Regrower<Sums>>(context, scores_, cells_, *checker));
   }
@@ -39,10 +42,11 @@ class IterationRegrower {
       trees.push_back(t);
       context_.undo.save_tree(t);
       for (const NodeIndex i : progress_[t].failed)
-        tasks.push_back({t, i, context_.model.nodes.tree(t)[i].sums.n, {}, {}});
+        tasks.push_back({t, i, n_rows_at(t, i), {}, {}});
     }
     if (trees.empty()) return;
-    scores_.begin_iteration(first);
+    scores_.begin_iteration(first, static_cast<std::size_t>(n_rows_left_));
+    for (const Task& task : tasks) n_rows_left_ -= task.n_rows;
     std::stable_sort(tasks.begin(), tasks.end(),
                      [](const Task& a, const Task& b) { return a.n_rows > b.n_rows; });
     with_regrowers(tasks.size(), [&](Regrower<Sums>& regrower, std::size_t i) {
@@ -68,6 +72,10 @@ class IterationRegrower {
     Regrown<Sums> regrown;
   };
 
+  std::int64_t n_rows_at(std::size_t t, NodeIndex i) const {
+    return context_.model.nodes.tree(t)[i].sums.n;
+  }
+
   // Calls `use` with every number below n and a regrower that no other thread has at the time.
   template <class Use>
   void with_regrowers(std::size_t n, Use&& use) {
@@ -88,6 +96,7 @@ class IterationRegrower {
   std::span<TreeProgress> progress_;
   int n_threads_;
   RunningScores scores_;
+  std::int64_t n_rows_left_ = 0;  // of nodes that are still to be regrown
   GrowingCells cells_;
   std::mutex idle_lock_;
   std::vector<std::unique_ptr<Regrower<Sums>>> idle_;

@@ -40,7 +40,8 @@ TEST_CASE("gathered scores are the sums of leaf values, before and after they ar
       std::size_t fewest = 1000;
       for (std::size_t first = 0; first < model.nodes.size(); first += k_trees) {
         if (random.chance(0.3)) continue;
-        scores.begin_iteration(first);
+        const double left = share * 120 * static_cast<double>(model.nodes.size() - first);
+        scores.begin_iteration(first, static_cast<std::size_t>(left / 10));
         fewest = std::min(fewest, first == 0 ? 1000 : scores.n_looked_up(1));
         for (std::size_t s = 0; s < 2; ++s) {
           for (int times = 0; times < 3; ++times) {
@@ -57,7 +58,7 @@ TEST_CASE("gathered scores are the sums of leaf values, before and after they ar
           }
         }
       }
-      // Scores of all rows are carried once gathering has cost as much; scores of few rows never.
+      // Scores of all rows are carried if enough rows are still to come; scores of few rows never.
       CHECK_EQ(fewest < k_trees, share == 1.0);
     }
   }
