@@ -41,6 +41,12 @@ NodeHistogram<Sums>::NodeHistogram(const CodeLayout& layout, Histogram<Sums>& hi
 template <class Sums>
 void NodeHistogram<Sums>::book(std::span<const std::uint32_t> row, const Sums& by, bool enters) {
   const Sums none(Totals{});
+  // Cells of sparse features have the largest numbers.
+  if (row.empty() || row.back() < plain.size()) {
+    const Sums signed_by = enters ? by : none - by;
+    for (const std::uint32_t cell : row) plain[cell] += signed_by;
+    return;
+  }
   WipedVector<std::uint32_t> missing;
   bool emptied = false;
   const std::uint32_t* from = cells.begin();

@@ -26,6 +26,11 @@ std::vector<double> Tree::leaf_values() const {
   return values;
 }
 
+std::int32_t Tree::n_leaves_under(NodeIndex top) const {
+  const Node& node = (*this)[top];
+  return node.is_leaf() ? 1 : n_leaves_under(node.left) + n_leaves_under(node.right);
+}
+
 namespace {
 
 void collect_leaf_ids(const Tree& tree, NodeIndex i, std::vector<std::int32_t>& ids) {

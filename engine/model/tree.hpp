@@ -58,6 +58,7 @@ struct Tree {
   }
   // By leaf id; 0 where an id is unused.
   std::vector<double> leaf_values() const;
+  std::int32_t n_leaves_under(NodeIndex top) const;
   // The leaf ids below a node, ascending.
   std::vector<std::int32_t> leaf_ids_under(NodeIndex top) const;
   // Fills `leaves`; to be called when the nodes are complete.

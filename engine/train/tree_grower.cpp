@@ -284,6 +284,13 @@ std::vector<GainBounds> TreeGrower<Sums>::take_bounds() {
   return bounds;
 }
 
+template <class Sums>
+void TreeGrower<Sums>::reuse(NodeHistogram<Sums>& former) noexcept {
+  NodeHistogram<Sums> taken = std::exchange(former, {});
+  if (taken.plain.size() == cells_.size() && spare_.size() < spare_.capacity())
+    spare_.push_back(std::move(taken.plain));
+}
+
 template class TreeGrower<PackedSums>;
 template class TreeGrower<WideSums>;
 

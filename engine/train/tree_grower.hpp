@@ -36,6 +36,12 @@ class TreeGrower {
   // After grow(): the histograms to cache, and the gain bounds, one per node.
   TreeHistograms<Sums> take_histograms();
   std::vector<GainBounds> take_bounds();
+  // Takes the memory of a histogram that is not needed any more, so that the trees that grow next
+  // need no fresh pages. Takes no more than there was room made for.
+  void make_room_to_reuse(std::size_t n_histograms) {
+    spare_.reserve(spare_.size() + n_histograms);
+  }
+  void reuse(NodeHistogram<Sums>& former) noexcept;
 
  private:
   static std::size_t at(NodeIndex i) { return static_cast<std::size_t>(i); }

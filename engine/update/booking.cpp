@@ -10,10 +10,8 @@ void book_sums(const UpdateContext& context, std::size_t t, ChangedRows& changed
   Tree& tree = nodes.tree;
   const RowTable& rows = changed.rows();
   const std::size_t n_removed = changed.n_removed();
-  std::vector<NodeIndex> leaves;
-  for (std::size_t i = 0; i < changed.size(); ++i)
-    leaves.push_back(tree.leaves[changed.leaf(t, i)]);
-  context.undo.save_paths(t, leaves);
+  const auto leaf_of = [&](std::size_t i) { return tree.leaves[changed.leaf(t, i)]; };
+  context.undo.save_paths(t, changed.size(), leaf_of);
   const RecordedGradients recorded = changed.recorded_in(t, model.loss.kind);
   for (std::size_t i = 0; i < changed.size(); ++i) {
     const auto row = static_cast<Slot>(i);
@@ -22,13 +20,13 @@ void book_sums(const UpdateContext& context, std::size_t t, ChangedRows& changed
     if (!inside) continue;
     counts.work += cost::booked_row;
     const Totals totals = recorded.of(row);
-    for (NodeIndex node = leaves[i]; node != no_node; node = tree[node].parent)
+    for (NodeIndex node = leaf_of(i); node != no_node; node = tree[node].parent)
       enters ? tree[node].sums += totals : tree[node].sums -= totals;
     const __int128 square = recorded.square_of(row);
     nodes.squares += enters ? square : -square;
   }
   for (std::size_t i = n_removed; i < changed.size(); ++i) {
-    Node& leaf = tree[leaves[i]];
+    Node& leaf = tree[leaf_of(i)];
     leaf.value = model.leaf_value(leaf.sums);
     scores[i - n_removed] += leaf.value;
   }
@@ -44,9 +42,15 @@ void TouchedNodes::reset(std::size_t n_nodes, bool grouped) {
 template <class Sums>
 HistogramBooker<Sums>::HistogramBooker(const UpdateContext& context)
     : context_(context), grouped_(GainBounds::are_grouped(context.model.layout())) {
-  const CodeLayout& layout = context.model.layout();
-  decodes_ = !grouped_ && GainBounds::are_kept(layout);
-  if (decodes_) codes_.resize(layout.size());
+  decodes_ = !grouped_ && GainBounds::are_kept(context.model.layout());
+}
+
+template <class Sums>
+std::span<const Code> HistogramBooker<Sums>::decode(const RowTable& rows, Slot row) {
+  codes_.clear();
+  for (std::size_t f = 0; f < rows.layout.size(); ++f)
+    codes_.push_back(rows.code(row, rows.layout[f], rows.layout[f].column));
+  return codes_;
 }
 
 template <class Sums>
@@ -54,45 +58,71 @@ void HistogramBooker<Sums>::book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf
                                  const RowTable& rows, Slot row, const Totals& totals, bool enters,
                                  const WipedVector<std::uint32_t>* features, TouchedNodes& touched,
                                  UpdateCounts& counts) {
-  const CodeLayout& layout = rows.layout;
-  auto& histograms = std::get<TreeHistograms<Sums>>(nodes.histograms);
-  const Sums sums(totals);
   cells_.clear();
   rows.for_each_cell(row, [&](std::uint32_t cell) { cells_.push_back(cell); });
-  // Only the bounds of added rows ask for all codes.
-  for (std::uint32_t f = 0; enters && decodes_ && f < codes_.size(); ++f)
-    codes_[f] = rows.code(row, layout[f], 0);
-  const auto code_of = [&](std::uint32_t f) {
-    return decodes_ ? codes_[f] : rows.code(row, layout[f], 0);
-  };
-  counts.work += cost::booked_row;
-  for (NodeIndex i = leaf; i != top; i = nodes.tree[i].parent) {
-    const auto at = static_cast<std::size_t>(i);
-    touched.touched[at] = true;
-    if (grouped_) touched.features[at].push_back(features);
-    nodes.bounds[at].row_changed(context_.gain, totals, enters, layout.any_commonly_missing(),
-                                 layout.number_of(nodes.tree[i].split.feature), code_of);
-    // As if half of the histograms were cached: the memory budget must not decide anything.
-    counts.work += cost::booked_cell * static_cast<double>(cells_.size()) / 2;
-    if (histograms[at].cached) histograms[at].book(cells_, sums, enters);
-  }
+  const auto codes = codes_asked_for(enters) ? decode(rows, row) : std::span<const Code>();
+  book(nodes, top, leaf, {rows, row, cells_, codes, totals, enters, features}, touched, counts);
 }
 
+template <class Sums>
+void HistogramBooker<Sums>::book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf,
+                                 const BookedRow& row, TouchedNodes& touched,
+                                 UpdateCounts& counts) {
+  const CodeLayout& layout = context_.model.layout();
+  auto& histograms = std::get<TreeHistograms<Sums>>(nodes.histograms);
+  const Sums sums(row.totals);
+  const auto code_of = [&](std::uint32_t f) {
+    return row.codes.empty() ? row.rows.code(row.slot, layout[f], layout[f].column) : row.codes[f];
+  };
+  std::int64_t n_nodes = 0;
+  for (NodeIndex i = leaf; i != top; i = nodes.tree[i].parent, ++n_nodes) {
+    const auto at = static_cast<std::size_t>(i);
+    touched.touched[at] = true;
+    if (grouped_) touched.features[at].push_back(row.features);
+    nodes.bounds[at].row_changed(context_.gain, row.totals, row.enters,
+                                 layout.any_commonly_missing(),
+                                 layout.number_of(nodes.tree[i].split.feature), code_of);
+    if (histograms[at].cached) histograms[at].book(row.cells, sums, row.enters);
+  }
+  counts.work += cost::booked_row;
+  // As if half of the histograms were cached: the memory budget must not decide anything.
+  counts.work.add(cost::booked_cell * static_cast<double>(row.cells.size()) / 2, n_nodes);
+}
+
+// Leaf by leaf, so that the histograms on a path stay in cache.
 template <class Sums>
 bool HistogramBooker<Sums>::book_all(std::size_t t, const ChangedRows& changed,
                                      TouchedNodes& touched, UpdateCounts& counts, bool back) {
   const ModelState& model = context_.model;
   TreeNodes& nodes = context_.model.nodes[t];
   const RecordedGradients recorded = changed.recorded_in(t, model.loss.kind);
-  bool any = false;
-  for (Slot row = 0; row < changed.size(); ++row) {
-    if (!model.params.in_subsample(t, changed.rows().ids[row])) continue;
-    any = true;
-    book(nodes, no_node, nodes.tree.leaves[changed.leaf(t, row)], changed.rows(), row,
-         recorded.of(row), changed.enters(row) != back,
-         grouped_ ? &changed.features_of(row) : nullptr, touched, counts);
+  sort_by_leaf(t, changed);
+  for (const Slot row : by_leaf_) {
+    const bool enters = changed.enters(row) != back;
+    std::span<const Code> codes;
+    if (codes_asked_for(enters))
+      codes = back ? decode(changed.rows(), row) : changed.codes_of(row);
+    book(nodes, no_node, nodes.tree.leaves[changed.leaf(t, row)],
+         {changed.rows(), row, changed.cells_of(row), codes, recorded.of(row), enters,
+          grouped_ ? &changed.features_of(row) : nullptr},
+         touched, counts);
   }
-  return any;
+  return !by_leaf_.empty();
+}
+
+// The changed rows in the tree's subsample.
+template <class Sums>
+void HistogramBooker<Sums>::sort_by_leaf(std::size_t t, const ChangedRows& changed) {
+  const TrainingParams& params = context_.model.params;
+  begin_.assign(context_.model.nodes.tree(t).leaves.size() + 1, 0);
+  const auto each = [&](auto&& use) {
+    for (Slot row = 0; row < changed.size(); ++row)
+      if (params.in_subsample(t, changed.rows().ids[row])) use(row, changed.leaf(t, row));
+  };
+  each([&](Slot, std::size_t leaf) { ++begin_[leaf + 1]; });
+  for (std::size_t i = 1; i < begin_.size(); ++i) begin_[i] += begin_[i - 1];
+  by_leaf_.resize(begin_.back());
+  each([&](Slot row, std::size_t leaf) { by_leaf_[begin_[leaf]++] = row; });
 }
 
 template <class Sums>

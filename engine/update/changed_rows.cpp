@@ -44,8 +44,22 @@ ChangedRows::ChangedRows(const ModelState& model, int n_threads) {
   parallel_blocks(n_threads, n_trees, trees_together, [&](std::size_t begin, std::size_t end) {
     for (std::size_t t = begin; t < end; ++t) copy(t);
   });
+  list_cells();
   if (!GainBounds::are_grouped(model.layout())) return;
   for (Slot row = 0; row < n; ++row) features_.push_back(rows_.present(row));
+}
+
+void ChangedRows::list_cells() {
+  const CodeLayout& layout = rows_.layout;
+  cells_begin_.assign(1, 0);
+  for (Slot row = 0; row < size(); ++row) {
+    rows_.for_each_cell(row, [&](std::uint32_t cell) { cells_.push_back(cell); });
+    cells_begin_.push_back(cells_.size());
+  }
+  if (GainBounds::are_grouped(layout) || !GainBounds::are_kept(layout)) return;
+  for (std::size_t row = n_removed_; row < size(); ++row)
+    for (std::size_t f = 0; f < layout.size(); ++f)
+      codes_.push_back(rows_.code(static_cast<Slot>(row), layout[f], layout[f].column));
 }
 
 void ChangedRows::set_new_cells(const ModelState& model,

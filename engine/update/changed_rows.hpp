@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/array.hpp"
@@ -34,6 +35,15 @@ class ChangedRows {
   void record(std::size_t t, std::size_t row, Gradient recorded) {
     recorded_[t * size() + row] = recorded;
   }
+  // The cells of a histogram in which a row is counted; see RowTable::for_each_cell.
+  std::span<const std::uint32_t> cells_of(std::size_t row) const {
+    return {cells_.data() + cells_begin_[row], cells_begin_[row + 1] - cells_begin_[row]};
+  }
+  // The codes of an added row by the number of the feature, if gain bounds are kept per feature.
+  std::span<const Code> codes_of(std::size_t row) const {
+    const std::size_t n = rows_.layout.size();
+    return std::span(codes_).subspan((row - n_removed_) * n, n);
+  }
   // The bundled and sparse features in which a row differs from the common code, if gain bounds are
   // grouped.
   const WipedVector<std::uint32_t>& features_of(std::size_t row) const { return features_[row]; }
@@ -57,11 +67,17 @@ class ChangedRows {
   }
 
  private:
+  void list_cells();
+
   RowTable rows_;
   std::size_t n_removed_ = 0;
   std::vector<Shards::Location> locations_;
   Array<Gradient> recorded_;     // by tree, then row
   Array<std::uint16_t> leaves_;  // likewise
+  // The same for all trees, so they are found once.
+  std::vector<std::size_t> cells_begin_;  // per row, and the end
+  WipedVector<std::uint32_t> cells_;
+  WipedVector<Code> codes_;
   std::vector<WipedVector<std::uint32_t>> features_;
   bool has_new_cells_ = false;
   std::size_t n_with_new_cells_ = 0;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "core/parallel.hpp"
 #include "update/flip_settler.hpp"
 
 namespace graftboost {
@@ -27,18 +28,23 @@ void defer_rows(const UpdateContext& context, const ChangedRows& changed,
         std::clamp(model.deferred.achieved + units, -DeferredSums::most, DeferredSums::most);
   model.deferred.n_removed += static_cast<std::int64_t>(changed.n_removed());
   model.deferred.n_added += static_cast<std::int64_t>(changed.n_added());
-  WipedVector<Gradient> last(k_trees);
-  for (std::size_t i = 0; i < changed.size(); ++i) {
-    model.loss.record_row(changed.rows().target[i], {booked.data() + i * k_trees, k_trees},
-                          last.data());
-    for (std::size_t t = 0; t < model.nodes.size(); ++t) {
+  WipedVector<Gradient> last(changed.size() * k_trees);
+  for_blocks(context, changed, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      model.loss.record_row(changed.rows().target[i], of_row(booked, i, k_trees),
+                            last.data() + i * k_trees);
+  });
+  parallel(context.n_threads, model.nodes.size(), [&](std::size_t t) {
+    Tree& tree = model.nodes[t].tree;
+    const RecordedGradients recorded = changed.recorded_in(t, model.loss.kind);
+    for (std::size_t i = 0; i < changed.size(); ++i) {
       if (!model.params.in_subsample(t, changed.rows().ids[i])) continue;
-      const Totals recorded = changed.recorded_in(t, model.loss.kind).of(static_cast<Slot>(i));
-      Tree& tree = model.nodes[t].tree;
+      const std::int64_t g = std::abs(recorded.of(static_cast<Slot>(i)).g);
+      const std::int64_t at_end = std::abs(std::int64_t{last[i * k_trees + t % k_trees]});
       for (NodeIndex at = tree.leaves[changed.leaf(t, i)]; at != no_node; at = tree[at].parent)
-        tree[at].deferred.add(std::abs(recorded.g), std::abs(std::int64_t{last[t % k_trees]}));
+        tree[at].deferred.add(g, at_end);
     }
-  }
+  });
 }
 
 void forget_deferred(ModelState& model) noexcept {

@@ -1,6 +1,7 @@
 #include "update/fidelity_rule.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace graftboost {
 
@@ -12,26 +13,33 @@ void FidelityRule::select(std::span<const std::size_t> trees) {
   const FlipShifts shifts(context_, changed_, flips_, scale);
   booked_.scores = scores_when_booked(context_, changed_);
   booked_.achieved = achieved(context_, changed_, scores_before_, booked_.scores);
-  booked_.memory = memory_of(context_, changed_, booked_.scores, shifts.of_rows());
-  sizes_ = shifts.sizes();
+  FlipShifts::OfRows of_rows = shifts.of_rows();
+  booked_.memory = memory_of(context_, changed_, booked_.scores, of_rows.shifts);
+  shifts_ = std::move(of_rows.shifts);
+  sizes_ = std::move(of_rows.sizes);
   context_.tolerance = select_actions(context_, changed_, shifts, booked_, flips_);
 }
 
 void FidelityRule::before_settling() {
   std::vector<TreeFlips> stay(flips_.size());
+  bool any_settled = false;
   for (std::size_t t = 0; t < flips_.size(); ++t) {
     if (flips_[t].flips.empty()) continue;
     const std::vector<bool> settled = find_settled(context_.model.nodes.tree(t), flips_[t]);
-    for (std::size_t f = 0; f < settled.size(); ++f)
+    for (std::size_t f = 0; f < settled.size(); ++f) {
+      any_settled |= settled[f];
       if (!settled[f]) stay[t].flips.push_back(flips_[t].flips[f]);
+    }
   }
   const FlipShifts shifts(context_, changed_, stay, 1);
-  shifts_left_ = shifts.of_rows();
-  const WipedVector<double> sizes = shifts.sizes();
-  const std::size_t k_trees = context_.model.base_scores.size();
-  for (std::size_t i = 0; i < shifts_left_.size(); ++i) {
-    const std::size_t row = i / k_trees;
-    shifts_left_[i] *= part_left(std::max(sizes_[row] - sizes[row], 0.0), sizes[row]);
+  if (any_settled) {
+    FlipShifts::OfRows left = shifts.of_rows();
+    shifts_ = std::move(left.shifts);
+    const std::size_t k_trees = context_.model.base_scores.size();
+    for (std::size_t i = 0; i < shifts_.size(); ++i) {
+      const double stays = left.sizes[i / k_trees];
+      shifts_[i] *= part_left(std::max(sizes_[i / k_trees] - stays, 0.0), stays);
+    }
   }
   left_error_ = shifts.error(booked_.scores) * memory_unit;
 }
@@ -39,7 +47,7 @@ void FidelityRule::before_settling() {
 FidelityEstimate FidelityRule::estimate(const std::vector<bool>& restructured) const {
   const ChangedScores now = scores_now(context_, changed_, restructured);
   const ChangedLosses done = achieved(context_, changed_, scores_before_, now);
-  const ChangedLosses left = memory_of(context_, changed_, now, shifts_left_);
+  const ChangedLosses left = memory_of(context_, changed_, now, shifts_);
   const auto is_remembered = [&](std::int64_t memory) {
     return reaches_floor(memory, context_.rule.memory_floor);
   };

@@ -27,8 +27,8 @@ class FidelityRule : public FlipRule {
   const ChangedRows& changed_;
   ChangedScores scores_before_;
   MemoryWhenBooked booked_;
+  ChangedScores shifts_;       // by all flips; then by those that stay
   WipedVector<double> sizes_;  // of the shifts by all flips
-  ChangedScores shifts_left_;  // by the flips that stay
   double left_error_ = 0;
 };
 

@@ -20,8 +20,7 @@ std::vector<bool> find_settled(const Tree& tree, const TreeFlips& flips) {
 }
 
 double flip_weight(const Tree& tree, NodeIndex node) {
-  const auto n_leaves = static_cast<double>(tree.leaf_ids_under(node).size());
-  return 1 / std::cbrt(n_leaves - 1);
+  return 1 / std::cbrt(static_cast<double>(tree.n_leaves_under(node) - 1));
 }
 
 }  // namespace graftboost

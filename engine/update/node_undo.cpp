@@ -22,22 +22,6 @@ NodeUndo::~NodeUndo() {
   model_.deferred = deferred_;
 }
 
-void NodeUndo::save_paths(std::size_t t, std::span<const NodeIndex> leaves) {
-  if (trees_[t].is_saved) return;
-  const Tree& tree = model_.nodes.tree(t);
-  const auto each = [&](auto&& use) {
-    for (const NodeIndex leaf : leaves)
-      for (NodeIndex i = leaf; i != no_node; i = tree[i].parent) use(i);
-  };
-  std::size_t n = 0;
-  each([&](NodeIndex) { ++n; });
-  if (n >= tree.nodes.size()) return save_tree(t);
-  SavedTree& saved = trees_[t];
-  saved.nodes.reserve(n);
-  each([&](NodeIndex i) { saved.nodes.push_back({i, tree[i]}); });
-  saved.is_touched = true;
-}
-
 void NodeUndo::save_tree(std::size_t t) {
   SavedTree& saved = trees_[t];
   if (saved.is_saved) return;

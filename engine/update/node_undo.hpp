@@ -24,10 +24,11 @@ class NodeUndo {
   void commit() noexcept { committed_ = true; }
   const std::vector<double>& base_scores_before() const { return base_scores_; }
 
-  // To be called before nodes of a tree change: with the leaves of all changed rows, if only nodes
-  // on the paths to them will; before anything else changes, without. Different threads may save
+  // To be called before nodes of a tree change: if only nodes on the paths of changed rows will, with
+  // the leaves of these rows; before anything else changes, without. Different threads may save
   // different trees.
-  void save_paths(std::size_t t, std::span<const NodeIndex> leaves);
+  template <class LeafOf>
+  void save_paths(std::size_t t, std::size_t n_rows, LeafOf&& leaf_of);
   void save_tree(std::size_t t);
   // The histograms of a tree are again as they were before its nodes changed.
   void keep_histograms(std::size_t t) noexcept { trees_[t].keeps_histograms = true; }
@@ -58,5 +59,21 @@ class NodeUndo {
   std::vector<__int128> squares_;  // per tree
   std::vector<SavedTree> trees_;
 };
+
+template <class LeafOf>
+void NodeUndo::save_paths(std::size_t t, std::size_t n_rows, LeafOf&& leaf_of) {
+  SavedTree& saved = trees_[t];
+  if (saved.is_saved) return;
+  const Tree& tree = model_.nodes.tree(t);
+  std::size_t n = 0;
+  for (std::size_t row = 0; row < n_rows && n < tree.nodes.size(); ++row)
+    for (NodeIndex i = leaf_of(row); i != no_node; i = tree[i].parent) ++n;
+  if (n >= tree.nodes.size()) return save_tree(t);
+  saved.nodes.reserve(n);
+  for (std::size_t row = 0; row < n_rows; ++row)
+    for (NodeIndex i = leaf_of(row); i != no_node; i = tree[i].parent)
+      saved.nodes.push_back({i, tree[i]});
+  saved.is_touched = true;
+}
 
 }  // namespace graftboost

@@ -12,11 +12,11 @@
 namespace graftboost {
 
 template <class Sums>
-Regrower<Sums>::Regrower(const UpdateContext& context, RunningScores& scores,
+Regrower<Sums>::Regrower(const UpdateContext& context, FreshGradients& fresh,
                          const GrowingCells& cells, SplitChecker<Sums>& checker)
     : context_(context),
       model_(context.model),
-      scores_(scores),
+      fresh_(fresh),
       rows_(context.model.shards, cells, context.n_threads),
       grower_(cells.active(), context.model.loss,
               {context.gain, context.model.params.learning_rate, true}, context.n_threads),
@@ -25,8 +25,7 @@ Regrower<Sums>::Regrower(const UpdateContext& context, RunningScores& scores,
 
 template <class Sums>
 Regrown<Sums> Regrower<Sums>::regrow(std::size_t t, NodeIndex node, UpdateCounts& counts) {
-  const auto n_leaves = static_cast<int>(model_.nodes.tree(t).leaf_ids_under(node).size());
-  return regrow(t, node, n_leaves, {}, counts);
+  return regrow(t, node, model_.nodes.tree(t).n_leaves_under(node), {}, counts);
 }
 
 template <class Sums>
@@ -92,7 +91,7 @@ Regrown<Sums> Regrower<Sums>::regrow(std::size_t t, NodeIndex top, int n_leaves,
   }
   if (!counted.empty()) result.before = NodeHistogram<Sums>(model_.layout(), counted);
   counts.work += cost::looked_up_row * static_cast<double>(model_.n_rows()) +
-                 cost::gathered_value * static_cast<double>(scores_.n_looked_up(n_inside));
+                 cost::gathered_value * static_cast<double>(fresh_.n_looked_up(n_inside));
 
   Graft<Sums>& graft = result.graft;
   graft.node = top;
@@ -116,22 +115,10 @@ __int128 Regrower<Sums>::record_fresh(std::size_t t, std::size_t s, std::span<co
   constexpr std::size_t rows_together = 2048;
   std::vector<__int128> more_squares(slots.size() / rows_together + 1);
   const auto record = [&](std::span<const Slot> block, __int128& more) {
-    const std::vector<Array<double>> scores = scores_.gather(s, block);
-    Array<std::int32_t> targets(block.size());
-    for (std::size_t i = 0; i < block.size(); ++i) targets[i] = shard.rows.target[block[i]];
-    std::vector<Array<Gradient>> gradients(scores.size());
-    std::vector<const double*> from;
-    std::vector<Gradient*> to;
-    for (std::size_t k = 0; k < scores.size(); ++k) {
-      gradients[k].resize(block.size());
-      from.push_back(scores[k].data());
-      to.push_back(gradients[k].data());
-    }
-    model_.loss.record({targets.data(), targets.size()}, from, to, 0, block.size());
-    const Array<Gradient>& own = gradients[t % scores.size()];
+    const Array<Gradient> fresh = fresh_.of(t, s, block);
     for (std::size_t i = 0; i < block.size(); ++i) {
       more -= recorded.square_of(block[i]);
-      shard.trees[t].recorded[block[i]] = own[i];
+      shard.trees[t].recorded[block[i]] = fresh[i];
       more += recorded.square_of(block[i]);
     }
   };
@@ -188,13 +175,16 @@ template <class Sums>
 void Regrower<Sums>::join(std::size_t t, std::vector<Regrown<Sums>> regrown,
                           std::vector<Graft<Sums>> grafts, UpdateCounts& counts) {
   TreeNodes& nodes = model_.nodes[t];
+  grower_.make_room_to_reuse(nodes.tree.nodes.size() + regrown.size());
   for (Regrown<Sums>& r : regrown) {
     book_difference(nodes, r, counts);
     nodes.squares += r.more_squares;
+    grower_.reuse(r.before);
     grafts.push_back(std::move(r.graft));
   }
   auto& histograms = std::get<TreeHistograms<Sums>>(nodes.histograms);
   Replaced<Sums> replaced = graft(nodes.tree, histograms, nodes.bounds, std::move(grafts));
+  for (NodeHistogram<Sums>& former : replaced.histograms) grower_.reuse(former);
   context_.undo.keep_replaced(t, std::move(replaced.histograms), std::move(replaced.bounds));
   for (Node& node : nodes.tree.nodes) {
     if (!node.is_leaf()) node.gain = model_.gain_of_split(context_.gain, nodes.tree, node);

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "model/running_scores.hpp"
 #include "train/growing_rows.hpp"
 #include "train/tree_grower.hpp"
+#include "update/fresh_gradients.hpp"
 #include "update/grafting.hpp"
 #include "update/growth_order.hpp"
 #include "update/split_check.hpp"
@@ -29,7 +29,7 @@ struct Regrown {
 template <class Sums>
 class Regrower {
  public:
-  Regrower(const UpdateContext& context, RunningScores& scores, const GrowingCells& cells,
+  Regrower(const UpdateContext& context, FreshGradients& fresh, const GrowingCells& cells,
            SplitChecker<Sums>& checker);
 
   // Regrows the part of a tree below a node, with as many leaves as it has. Only the rows change.
@@ -58,7 +58,7 @@ class Regrower {
 
   const UpdateContext& context_;
   ModelState& model_;
-  RunningScores& scores_;
+  FreshGradients& fresh_;
   GrowingRows<Sums> rows_;
   TreeGrower<Sums> grower_;
   SplitChecker<Sums>& checker_;

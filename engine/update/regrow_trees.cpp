@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "core/parallel.hpp"
-#include "model/running_scores.hpp"
+#include "update/fresh_gradients.hpp"
 #include "update/regrow.hpp"
 
 namespace graftboost {
 namespace {
 
-// Goes through the iterations in order, because scores come from the trees before. Owns these
-// scores and a regrower per thread.
+// Goes through the iterations in order, because fresh gradients depend on the trees before. Owns
+// these gradients and a regrower per thread.
 template <class Sums>
 class IterationRegrower {
  public:
@@ -23,13 +23,13 @@ class IterationRegrower {
       : context_(context),
         progress_(progress),
         n_threads_(static_cast<int>(checkers.size())),
-        scores_(context.model, n_threads_),
+        fresh_(context.model, n_threads_),
         cells_(GrowingCells::of_layout(context.model.shards)) {
     for (std::size_t t = 0; t < progress.size(); ++t) {
       for (const NodeIndex i : progress[t].failed) n_rows_left_ += n_rows_at(t, i);
     }
     for (const auto& checker : checkers)
-      idle_.push_back(std::make_unique<Regrower<Sums>>(context, scores_, cells_, *checker));
+      idle_.push_back(std::make_unique<Regrower<Sums>>(context, fresh_, cells_, *checker));
   }
 
   // Regrows the nodes of the trees from `first` to `end` side by side, the largest first, so that
@@ -45,8 +45,11 @@ class IterationRegrower {
         tasks.push_back({t, i, n_rows_at(t, i), {}, {}});
     }
     if (trees.empty()) return;
-    scores_.begin_iteration(first, static_cast<std::size_t>(n_rows_left_));
-    for (const Task& task : tasks) n_rows_left_ -= task.n_rows;
+    std::int64_t n_rows = 0;
+    for (const Task& task : tasks) n_rows += task.n_rows;
+    fresh_.begin_iteration(first, static_cast<std::size_t>(n_rows),
+                           static_cast<std::size_t>(n_rows_left_));
+    n_rows_left_ -= n_rows;
     std::stable_sort(tasks.begin(), tasks.end(),
                      [](const Task& a, const Task& b) { return a.n_rows > b.n_rows; });
     with_regrowers(tasks.size(), [&](Regrower<Sums>& regrower, std::size_t i) {
@@ -95,7 +98,7 @@ class IterationRegrower {
   const UpdateContext& context_;
   std::span<TreeProgress> progress_;
   int n_threads_;
-  RunningScores scores_;
+  FreshGradients fresh_;
   std::int64_t n_rows_left_ = 0;  // of nodes that are still to be regrown
   GrowingCells cells_;
   std::mutex idle_lock_;

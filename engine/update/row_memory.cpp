@@ -3,51 +3,48 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/parallel.hpp"
-
 namespace graftboost {
 namespace {
 
-// The part of a difference just above the leaves that is left when training has gone on. This and
-// `optimism` are the same for all data. They were found by regression: of the changes of scores
-// that retrains caused, on the terms of the formula.
-constexpr double damping = 0.7;
-// The part of what splits add to the score of a row that they would not add without it.
-constexpr double optimism = 0.08;
 // The loss of a row counts for no more than this.
 constexpr double largest_loss = 0x1p12;
 
-// Calls block(begin, end) for blocks of the changed rows.
-template <class Block>
-void for_blocks(const UpdateContext& context, const ChangedRows& changed, Block&& block) {
-  constexpr std::size_t rows_together = 256;
-  parallel_blocks(context.n_threads, changed.size(), rows_together, block);
+// The leaf that a changed row was in before the update.
+const Node& leaf_before(const Tree& tree, const ChangedRows& changed, std::size_t t,
+                        std::size_t row) {
+  return tree[tree.leaves[changed.leaf(t, row)]];
 }
 
-std::span<const double> of_row(const ChangedScores& scores, std::size_t row, std::size_t k_trees) {
-  return {scores.data() + row * k_trees, k_trees};
-}
-
-// Adds up value_of(tree, row) of all trees, for all rows.
-template <class ValueOf>
+// Adds up value_of(tree, leaf) of the leaves that rows were in before the update, tree by tree:
+// add_others(t, begin, end, to) may do so in another way, and then returns true. to[row * k_trees]
+// is the score of a row.
+template <class ValueOf, class AddOthers>
 ChangedScores add_up(const UpdateContext& context, const ChangedRows& changed,
-                     const std::vector<double>& base_scores, ValueOf&& value_of) {
+                     const std::vector<double>& base_scores, ValueOf&& value_of,
+                     AddOthers&& add_others) {
   const std::size_t k_trees = base_scores.size(), n_trees = context.model.nodes.size();
   ChangedScores scores;
   for (std::size_t i = 0; i < changed.size(); ++i)
     scores.insert(scores.end(), base_scores.begin(), base_scores.end());
   for_blocks(context, changed, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t t = 0; t < n_trees; ++t)
-      for (std::size_t i = begin; i < end; ++i) scores[i * k_trees + t % k_trees] += value_of(t, i);
+    std::vector<double> by_leaf;
+    for (std::size_t t = 0; t < n_trees; ++t) {
+      double* to = scores.data() + t % k_trees;
+      if (add_others(t, begin, end, to)) continue;
+      const Tree& tree = context.model.nodes.tree(t);
+      // Many rows share few leaves.
+      if (end - begin < tree.leaves.size()) {
+        for (std::size_t i = begin; i < end; ++i)
+          to[i * k_trees] += value_of(leaf_before(tree, changed, t, i));
+        continue;
+      }
+      by_leaf.assign(tree.leaves.size(), 0.0);
+      for (std::size_t leaf = 0; leaf < by_leaf.size(); ++leaf)
+        if (tree.leaves[leaf] != no_node) by_leaf[leaf] = value_of(tree[tree.leaves[leaf]]);
+      for (std::size_t i = begin; i < end; ++i) to[i * k_trees] += by_leaf[changed.leaf(t, i)];
+    }
   });
   return scores;
-}
-
-// The leaf that a changed row was in before the update.
-const Node& leaf_before(const UpdateContext& context, const ChangedRows& changed, std::size_t t,
-                        std::size_t row) {
-  const Tree& tree = context.model.nodes.tree(t);
-  return tree[tree.leaves[changed.leaf(t, row)]];
 }
 
 }  // namespace
@@ -66,29 +63,42 @@ double unit_of_losses(const UpdateContext& context) {
 
 // --- scores --------------------------------------------------------------------------------------
 
+namespace {
+
+constexpr auto no_others = [](std::size_t, std::size_t, std::size_t, double*) { return false; };
+
+}  // namespace
+
 ChangedScores scores_before(const UpdateContext& context, const ChangedRows& changed) {
   return add_up(
       context, changed, context.undo.base_scores_before(),
-      [&](std::size_t t, std::size_t i) { return leaf_before(context, changed, t, i).value; });
+      [](const Node& leaf) { return leaf.value; }, no_others);
 }
 
 ChangedScores scores_when_booked(const UpdateContext& context, const ChangedRows& changed) {
   const ModelState& model = context.model;
-  return add_up(context, changed, model.base_scores, [&](std::size_t t, std::size_t i) {
-    return model.leaf_value(leaf_before(context, changed, t, i).sums);
-  });
+  return add_up(
+      context, changed, model.base_scores,
+      [&](const Node& leaf) { return model.leaf_value(leaf.sums); }, no_others);
 }
 
 ChangedScores scores_now(const UpdateContext& context, const ChangedRows& changed,
                          const std::vector<bool>& restructured) {
   const ModelState& model = context.model;
   const RowTable& rows = changed.rows();
-  return add_up(context, changed, model.base_scores, [&](std::size_t t, std::size_t i) {
-    if (!restructured[t]) return leaf_before(context, changed, t, i).value;
+  const std::size_t k_trees = model.base_scores.size();
+  const auto route_rows = [&](std::size_t t, std::size_t begin, std::size_t end, double* to) {
+    if (!restructured[t]) return false;
     const Tree& tree = model.nodes.tree(t);
-    const auto row = static_cast<Slot>(i);
-    return tree[tree.route([&](std::uint32_t column) { return rows.code(row, column); })].value;
-  });
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto row = static_cast<Slot>(i);
+      to[i * k_trees] +=
+          tree[tree.route([&](std::uint32_t column) { return rows.code(row, column); })].value;
+    }
+    return true;
+  };
+  return add_up(
+      context, changed, model.base_scores, [](const Node& leaf) { return leaf.value; }, route_rows);
 }
 
 // --- losses --------------------------------------------------------------------------------------
@@ -122,99 +132,28 @@ void RowLoss::slopes(std::size_t row, std::span<const double> scores, double* to
 ChangedLosses achieved(const UpdateContext& context, const ChangedRows& changed,
                        const ChangedScores& before, const ChangedScores& now) {
   const std::size_t k_trees = context.model.base_scores.size();
-  const RowLoss loss(context, changed);
-  ChangedLosses losses;
-  for (std::size_t i = 0; i < changed.size(); ++i) {
-    const std::int64_t rise =
-        loss(i, of_row(now, i, k_trees)) - loss(i, of_row(before, i, k_trees));
-    losses.push_back(changed.enters(i) ? -rise : rise);
-  }
+  ChangedLosses losses(changed.size());
+  for_blocks(context, changed, [&](std::size_t begin, std::size_t end) {
+    const RowLoss loss(context, changed);
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::int64_t rise =
+          loss(i, of_row(now, i, k_trees)) - loss(i, of_row(before, i, k_trees));
+      losses[i] = changed.enters(i) ? -rise : rise;
+    }
+  });
   return losses;
 }
 
 ChangedLosses memory_of(const UpdateContext& context, const ChangedRows& changed,
                         const ChangedScores& scores, const ChangedScores& shifts) {
   const std::size_t k_trees = context.model.base_scores.size();
-  RowLoss loss(context, changed);
-  ChangedLosses memory;
-  for (std::size_t i = 0; i < changed.size(); ++i)
-    memory.push_back(loss.memory(i, of_row(scores, i, k_trees), of_row(shifts, i, k_trees)));
-  return memory;
-}
-
-// --- shifts --------------------------------------------------------------------------------------
-
-FlipShifts::FlipShifts(const UpdateContext& context, const ChangedRows& changed,
-                       std::span<const TreeFlips> flips, double scale)
-    : context_(context), changed_(changed), flips_(flips) {
-  const ModelState& model = context.model;
-  for (std::size_t t = 0; t < flips.size(); ++t) {
-    if (flips[t].flips.empty()) continue;
-    const Tree& tree = model.nodes.tree(t);
-    OfTree of_tree{t, std::vector<std::uint32_t>(tree.nodes.size(), no_flip), {}, {}};
-    for (const Node& node : tree.nodes)
-      of_tree.optimism.push_back(on_leaf_grid(scale * optimism * model.leaf_value(node.sums)));
-    for (const Flip& flip : flips[t].flips) {
-      const Node& node = tree[flip.node];
-      of_tree.flip_of[static_cast<std::size_t>(flip.node)] =
-          static_cast<std::uint32_t>(of_tree.shifts.size());
-      Shifts& shifts = of_tree.shifts.emplace_back();
-      for (const bool left : {false, true}) {
-        const double present = model.leaf_value(tree[left ? node.left : node.right].sums);
-        for (const bool best_left : {false, true}) {
-          const Totals& other = !flip.splits ? node.sums
-                                : best_left  ? flip.left
-                                             : node.sums - flip.left;
-          const double difference = model.leaf_value(other) - present;
-          const double weight = flip.node == 0 ? 0 : damping * flip.weight;
-          shifts[left][best_left] = on_leaf_grid(scale * weight * difference);
-        }
-      }
-    }
-    trees_.push_back(std::move(of_tree));
-  }
-}
-
-ChangedScores FlipShifts::of_rows() const {
-  const std::size_t k_trees = context_.model.base_scores.size();
-  ChangedScores shifts(changed_.size() * k_trees);
-  for_blocks(context_, changed_, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      for_each(i, [&](std::size_t t, std::uint32_t, double shift) {
-        shifts[i * k_trees + t % k_trees] += shift;
-      });
-    }
-  });
-  return shifts;
-}
-
-WipedVector<double> FlipShifts::sizes() const {
-  WipedVector<double> sizes(changed_.size());
-  for_blocks(context_, changed_, [&](std::size_t begin, std::size_t end) {
+  ChangedLosses memory(changed.size());
+  for_blocks(context, changed, [&](std::size_t begin, std::size_t end) {
+    RowLoss loss(context, changed);
     for (std::size_t i = begin; i < end; ++i)
-      for_each(i, [&](std::size_t, std::uint32_t, double shift) { sizes[i] += std::abs(shift); });
+      memory[i] = loss.memory(i, of_row(scores, i, k_trees), of_row(shifts, i, k_trees));
   });
-  return sizes;
-}
-
-double FlipShifts::error(const ChangedScores& scores) const {
-  const std::size_t k_trees = context_.model.base_scores.size();
-  std::vector<std::vector<std::int64_t>> of_flips;
-  for (const TreeFlips& flips : flips_) of_flips.emplace_back(flips.flips.size());
-  RowLoss loss(context_, changed_);
-  WipedVector<double> slopes(k_trees);
-  for (std::size_t i = 0; i < changed_.size(); ++i) {
-    loss.slopes(i, of_row(scores, i, k_trees), slopes.data());
-    for_each(i, [&](std::size_t t, std::uint32_t f, double shift) {
-      of_flips[t][f] += in_memory_units(slopes[t % k_trees] * shift);
-    });
-  }
-  double variance = 0;
-  for (const std::vector<std::int64_t>& of_tree : of_flips) {
-    for (const std::int64_t of_flip : of_tree)
-      variance += static_cast<double>(of_flip) * static_cast<double>(of_flip);
-  }
-  return std::sqrt(variance);
+  return memory;
 }
 
 }  // namespace graftboost

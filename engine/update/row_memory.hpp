@@ -19,14 +19,13 @@
 // difference.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "core/array.hpp"
+#include "core/parallel.hpp"
 #include "update/changed_rows.hpp"
-#include "update/flip.hpp"
 #include "update/update_context.hpp"
 
 namespace graftboost {
@@ -51,8 +50,19 @@ double unit_of_losses(const UpdateContext& context);
 
 // Scores of changed rows: scores[row * trees_per_iteration + class].
 using ChangedScores = WipedVector<double>;
+inline std::span<const double> of_row(const ChangedScores& scores, std::size_t row,
+                                      std::size_t k_trees) {
+  return {scores.data() + row * k_trees, k_trees};
+}
 // Losses or memory of changed rows, in units.
 using ChangedLosses = WipedVector<std::int64_t>;
+
+// Calls block(begin, end) for blocks of the changed rows, on several threads.
+template <class Block>
+void for_blocks(const UpdateContext& context, const ChangedRows& changed, Block&& block) {
+  constexpr std::size_t rows_together = 256;
+  parallel_blocks(context.n_threads, changed.size(), rows_together, block);
+}
 
 // Before anything is booked.
 ChangedScores scores_before(const UpdateContext& context, const ChangedRows& changed);
@@ -95,66 +105,5 @@ ChangedLosses achieved(const UpdateContext& context, const ChangedRows& changed,
 // The memory of all changed rows.
 ChangedLosses memory_of(const UpdateContext& context, const ChangedRows& changed,
                         const ChangedScores& scores, const ChangedScores& shifts);
-
-// The shifts that flips cause. The trees must be as they were when the flips were found.
-class FlipShifts {
- public:
-  // Of the flips of some trees (the others have none) that stand for `scale` times as many.
-  FlipShifts(const UpdateContext& context, const ChangedRows& changed,
-             std::span<const TreeFlips> flips, double scale);
-
-  // Calls use(tree, flip, shift) for every flip on the paths of a row.
-  template <class Use>
-  void for_each(std::size_t row, Use&& use) const;
-  // Of all rows.
-  ChangedScores of_rows() const;
-  // The sum of the absolute values of all shifts of each row.
-  WipedVector<double> sizes() const;
-  // The standard error of the memory that rows with these scores have by the flips, in units: each
-  // of them may as well contribute nothing.
-  double error(const ChangedScores& scores) const;
-
- private:
-  // Of the score of a row: by whether it goes left by the present split, and by the best.
-  using Shifts = std::array<std::array<double, 2>, 2>;
-  static constexpr std::uint32_t no_flip = 0xffffffff;
-  struct OfTree {
-    std::size_t tree;
-    std::vector<std::uint32_t> flip_of;  // per node: its flip, or no_flip
-    std::vector<Shifts> shifts;          // per flip
-    std::vector<double> optimism;        // per node: the part of its value that is
-  };
-
-  const UpdateContext& context_;
-  const ChangedRows& changed_;
-  std::span<const TreeFlips> flips_;
-  std::vector<OfTree> trees_;
-};
-
-template <class Use>
-void FlipShifts::for_each(std::size_t row, Use&& use) const {
-  const RowTable& rows = changed_.rows();
-  for (const OfTree& of_tree : trees_) {
-    const std::size_t t = of_tree.tree;
-    const Tree& tree = context_.model.nodes.tree(t);
-    const NodeIndex leaf = tree.leaves[changed_.leaf(t, row)];
-    std::uint32_t topmost = no_flip;  // so far
-    double shift = 0, below = 0;
-    NodeIndex child = leaf;
-    for (NodeIndex at = tree[child].parent; at != no_node; child = at, at = tree[at].parent) {
-      const std::uint32_t f = of_tree.flip_of[static_cast<std::size_t>(at)];
-      if (f == no_flip) continue;
-      if (topmost != no_flip) use(t, topmost, shift);
-      const Flip& flip = flips_[t].flips[f];
-      const bool best_left =
-          flip.splits && flip.best.goes_left(rows.code(static_cast<Slot>(row), flip.best.feature));
-      topmost = f;
-      shift = of_tree.shifts[f][tree[at].left == child][best_left];
-      below = of_tree.optimism[static_cast<std::size_t>(leaf)] -
-              of_tree.optimism[static_cast<std::size_t>(child)];
-    }
-    if (topmost != no_flip) use(t, topmost, shift - below);
-  }
-}
 
 }  // namespace graftboost

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/parallel.hpp"
+
 namespace graftboost {
 namespace {
 
@@ -60,18 +62,24 @@ class Outlook {
  public:
   Outlook(const UpdateContext& context, const ChangedRows& changed, const FlipShifts& shifts,
           const MemoryWhenBooked& booked, const PerFlip& below, std::vector<std::size_t> rows)
-      : booked_(booked),
+      : context_(context),
+        changed_(changed),
+        booked_(booked),
         rows_(std::move(rows)),
-        k_trees_(context.model.base_scores.size()),
-        loss_(context, changed) {
+        k_trees_(context.model.base_scores.size()) {
+    std::vector<std::vector<bool>> is_listed;
+    for (const std::vector<double>& of_tree : below) is_listed.emplace_back(of_tree.size());
+    tolerances_.push_back(0);
+    ends_.push_back(0);
     for (const std::size_t row : rows_) {
       shifts.for_each(row, [&](std::size_t t, std::uint32_t f, double shift) {
         shifts_.push_back({below[t][f], t % k_trees_, shift});
-        if (below[t][f] < infinite) tolerances_.push_back(below[t][f]);
+        if (is_listed[t][f] || below[t][f] == infinite) return;
+        is_listed[t][f] = true;
+        tolerances_.push_back(below[t][f]);
       });
       ends_.push_back(shifts_.size());
     }
-    tolerances_.push_back(0);
     std::sort(tolerances_.begin(), tolerances_.end(), std::greater{});
     tolerances_.erase(std::unique(tolerances_.begin(), tolerances_.end()), tolerances_.end());
   }
@@ -81,30 +89,19 @@ class Outlook {
 
   // What settling all flips above a tolerance would recover, and what it would leave.
   struct Outcome {
-    double recovered = 0, left = 0;
-  };
-  Outcome settle_above(double tolerance) {
     std::int64_t recovered = 0, left = 0;
-    std::size_t at = 0;
-    WipedVector<double> settled(k_trees_), stay(k_trees_);
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
-      std::fill(settled.begin(), settled.end(), 0.0);
-      std::fill(stay.begin(), stay.end(), 0.0);
-      double size_settled = 0, size_staying = 0;
-      for (; at < ends_[i]; ++at) {
-        const auto& [below, k, shift] = shifts_[at];
-        const bool settles = below > tolerance || below == infinite;
-        (settles ? settled : stay)[k] += shift;
-        (settles ? size_settled : size_staying) += std::abs(shift);
-      }
-      const double* booked = booked_.scores.data() + rows_[i] * k_trees_;
-      const double part = part_left(size_settled, size_staying);
-      for (std::size_t k = 0; k < k_trees_; ++k) settled[k] *= in_place, stay[k] *= part;
-      recovered += loss_.memory(rows_[i], {booked, k_trees_}, settled);
-      for (std::size_t k = 0; k < k_trees_; ++k) settled[k] += booked[k];
-      left += loss_.memory(rows_[i], settled, stay);
-    }
-    return {static_cast<double>(recovered), static_cast<double>(left)};
+  };
+  Outcome settle_above(double tolerance) const {
+    constexpr std::size_t rows_together = 64;
+    std::vector<Outcome> blocks(rows_.size() / rows_together + 1);
+    parallel_blocks(context_.n_threads, rows_.size(), rows_together,
+                    [&](std::size_t begin, std::size_t end) {
+                      blocks[begin / rows_together] = settle_above(tolerance, begin, end);
+                    });
+    Outcome all;
+    for (const Outcome& block : blocks)
+      all.recovered += block.recovered, all.left += block.left;
+    return all;
   }
 
  private:
@@ -114,22 +111,48 @@ class Outlook {
     double shift;
   };
 
+  // For some of the rows.
+  Outcome settle_above(double tolerance, std::size_t begin, std::size_t end) const {
+    Outcome found;
+    RowLoss loss(context_, changed_);
+    WipedVector<double> settled(k_trees_), stay(k_trees_);
+    for (std::size_t i = begin; i < end; ++i) {
+      std::fill(settled.begin(), settled.end(), 0.0);
+      std::fill(stay.begin(), stay.end(), 0.0);
+      double size_settled = 0, size_staying = 0;
+      for (std::size_t at = ends_[i]; at < ends_[i + 1]; ++at) {
+        const auto& [below, k, shift] = shifts_[at];
+        const bool settles = below > tolerance || below == infinite;
+        (settles ? settled : stay)[k] += shift;
+        (settles ? size_settled : size_staying) += std::abs(shift);
+      }
+      const std::span<const double> booked = of_row(booked_.scores, rows_[i], k_trees_);
+      const double part = part_left(size_settled, size_staying);
+      for (std::size_t k = 0; k < k_trees_; ++k) settled[k] *= in_place, stay[k] *= part;
+      found.recovered += loss.memory(rows_[i], booked, settled);
+      for (std::size_t k = 0; k < k_trees_; ++k) settled[k] += booked[k];
+      found.left += loss.memory(rows_[i], settled, stay);
+    }
+    return found;
+  }
+
+  const UpdateContext& context_;
+  const ChangedRows& changed_;
   const MemoryWhenBooked& booked_;
   std::vector<std::size_t> rows_;
   std::size_t k_trees_;
-  RowLoss loss_;
   WipedVector<Shift> shifts_;
-  std::vector<std::size_t> ends_;  // of the shifts of each row
+  std::vector<std::size_t> ends_;  // of the shifts of each row; the first one is 0
   std::vector<double> tolerances_;
 };
 
 // The largest tolerance by which the target is reached, infinity if nothing need be settled. The
 // fidelity hardly ever falls when more is settled, so a binary search finds it.
-double choose_tolerance(const UpdateContext& context, Outlook& outlook, double achieved) {
+double choose_tolerance(const UpdateContext& context, const Outlook& outlook, double achieved) {
   const auto reaches_target = [&](double tolerance) {
     const auto [recovered, left] = outlook.settle_above(tolerance);
-    const double total = achieved + recovered;
-    return total >= context.rule.fidelity * (total + left);
+    const double total = achieved + static_cast<double>(recovered);
+    return total >= context.rule.fidelity * (total + static_cast<double>(left));
   };
   if (reaches_target(infinite)) return infinite;
   const std::vector<double>& tolerances = outlook.tolerances();
@@ -184,7 +207,7 @@ double select_actions(const UpdateContext& context, const ChangedRows& changed,
   std::vector<std::size_t> rows;
   for (std::size_t i = 0; i < remembered.size(); i += stride) rows.push_back(remembered[i]);
   achieved = std::max(achieved, 0.0) / static_cast<double>(stride);
-  Outlook outlook(context, changed, shifts, booked, below, std::move(rows));
+  const Outlook outlook(context, changed, shifts, booked, below, std::move(rows));
   const double tolerance = choose_tolerance(context, outlook, achieved);
   set_actions(flips, eligible, tolerance);
   return tolerance;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "update/row_memory.hpp"
+#include "update/flip_shifts.hpp"
 
 namespace graftboost {
 

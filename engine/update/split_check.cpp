@@ -263,8 +263,9 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::survey_split(NodeIndex 
   flip.node = i;
   flip.is_void = present == no_gain;
   flip.splits = may_split(i);
-  flip.weight = flip_weight(nodes_->tree, i);
-  if (flip.splits) {
+  if (!flip.splits) {
+    flip.weight = flip_weight(nodes_->tree, i);
+  } else {
     const bool is_bounded = !evaluation_.grouped() && !flip.is_void && bounds(i).known();
     if (is_bounded && limits(i).of_all() <= present) return Outcome::passes;
     if (!require_histogram(i, depth)) return Outcome::waits;
@@ -275,6 +276,7 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::survey_split(NodeIndex 
     flip.left = best.left;
     if (flip.splits) find_shift(i, depth, best, flip);
     flip.regret = best.gain - present;
+    flip.weight = flip_weight(nodes_->tree, i);
     const double factor = flip.weight * flip.weight;
     flip.regrown_below = flip.shifted_below =
         factor * context_.relative_regret(check_->t, best.gain, present, n);

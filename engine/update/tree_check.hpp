@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <utility>
 #include <vector>
 
@@ -53,10 +53,10 @@ struct TreeCheck {
   std::vector<Shift> shifts;
   // Where to go on: at these nodes, and below the shifted ones.
   std::vector<NodeIndex> waiting;
-  // Answers.
-  std::deque<std::pair<NodeIndex, Histogram<Sums>>> counted;
+  // Answers. Most checks have none, and an empty list takes no memory.
+  std::list<std::pair<NodeIndex, Histogram<Sums>>> counted;
   std::vector<std::vector<MovedRows>> moved;  // per shift and shard
-  std::deque<WipedVector<std::uint32_t>> moved_features;
+  std::list<WipedVector<std::uint32_t>> moved_features;
 
   // What was found: by a survey, all flips; by a check, the topmost nodes whose split does not
   // pass, and whether the growth order changed.

@@ -10,8 +10,11 @@ namespace graftboost {
 class Work {
  public:
   Work& operator+=(double amount) {
-    steps_ += static_cast<std::int64_t>(amount * steps_per_unit + 0.5);
+    add(amount, 1);
     return *this;
+  }
+  void add(double amount, std::int64_t times) {
+    steps_ += static_cast<std::int64_t>(amount * steps_per_unit + 0.5) * times;
   }
   Work& operator+=(const Work& other) {
     steps_ += other.steps_;

@@ -90,7 +90,7 @@ TEST_CASE("committed changes stay, and trees that were not saved keep their hist
   {
     NodeUndo undo(model);
     const NodeIndex leaf = model.nodes.tree(1).leaves[0];
-    undo.save_paths(1, {&leaf, 1});
+    undo.save_paths(1, 1, [&](std::size_t) { return leaf; });
     model.nodes[1].tree[leaf].value = 5;
     model.base_scores[0] = 3;
     undo.commit();
@@ -102,7 +102,7 @@ TEST_CASE("committed changes stay, and trees that were not saved keep their hist
   {
     NodeUndo undo(model);
     const NodeIndex leaf = model.nodes.tree(1).leaves[0];
-    undo.save_paths(1, {&leaf, 1});
+    undo.save_paths(1, 1, [&](std::size_t) { return leaf; });
     model.nodes[1].tree[leaf].value = 5;
     model.base_scores[0] = 3;
     ++model.target_sums.weight;

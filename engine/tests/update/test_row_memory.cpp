@@ -11,6 +11,7 @@
 #include "tests/models.hpp"
 #include "tests/update/started_update.hpp"
 #include "tests/update/surveys.hpp"
+#include "update/flip_shifts.hpp"
 #include "update/row_memory.hpp"
 
 namespace graftboost {
@@ -38,7 +39,7 @@ std::vector<double> naive_scores(const ModelState& model, const ChangedRows& cha
   return scores;
 }
 
-std::vector<double> of_row(const ChangedScores& scores, std::size_t row, std::size_t k) {
+std::vector<double> scores_of(const ChangedScores& scores, std::size_t row, std::size_t k) {
   const auto begin = scores.begin() + static_cast<std::ptrdiff_t>(row * k);
   return {begin, begin + static_cast<std::ptrdiff_t>(k)};
 }
@@ -58,11 +59,11 @@ TEST_CASE("scores of changed rows are those that their codes lead to") {
     CHECK_EQ(before.size(), changed.size() * k);
     CHECK_EQ(booked.size(), changed.size() * k);
     for (std::size_t i = 0; i < changed.size(); ++i) {
-      CHECK(of_row(before, i, k) ==
+      CHECK(scores_of(before, i, k) ==
             naive_scores(update.before, changed, i, [&](std::size_t t, NodeIndex leaf) {
               return update.before.nodes.tree(t)[leaf].value;
             }));
-      CHECK(of_row(booked, i, k) ==
+      CHECK(scores_of(booked, i, k) ==
             naive_scores(model, changed, i, [&](std::size_t t, NodeIndex leaf) {
               return model.leaf_value(testing::naive_total(model, t, leaf));
             }));
@@ -77,7 +78,7 @@ TEST_CASE("scores of changed rows are those that their codes lead to") {
     const ChangedScores now = scores_now(*update.context, changed, restructured);
     CHECK(now != booked);
     for (std::size_t i = 0; i < changed.size(); ++i) {
-      CHECK(of_row(now, i, k) ==
+      CHECK(scores_of(now, i, k) ==
             naive_scores(model, changed, i, [&](std::size_t t, NodeIndex leaf) {
               return model.nodes.tree(t)[leaf].value;
             }));
@@ -95,13 +96,12 @@ TEST_CASE("scores of changed rows do not depend on threads") {
   REQUIRE(update.changed->size() > 300);
   const ChangedScores before = scores_before(*update.context, *update.changed);
   const ChangedScores booked = scores_when_booked(*update.context, *update.changed);
-  const ChangedScores shifted = shifts.of_rows();
-  const WipedVector<double> sizes = shifts.sizes();
+  const auto [shifted, sizes] = shifts.of_rows();
   update.context->n_threads = 3;
   CHECK(before == scores_before(*update.context, *update.changed));
   CHECK(booked == scores_when_booked(*update.context, *update.changed));
-  CHECK(shifted == shifts.of_rows());
-  CHECK(sizes == shifts.sizes());
+  CHECK(shifted == shifts.of_rows().shifts);
+  CHECK(sizes == shifts.of_rows().sizes);
 }
 
 // --- shifts --------------------------------------------------------------------------------------
@@ -210,8 +210,7 @@ bool is_close(double a, double b) { return std::abs(a - b) <= 2 * leaf_value_gri
 void check_shifts(const HandMade& made, const std::vector<Flip>& flips, double scale) {
   const std::vector<TreeFlips> of_trees{{flips, {}}};
   const FlipShifts shifts(made.context(), made.changed(), of_trees, scale);
-  const ChangedScores sums = shifts.of_rows();
-  const WipedVector<double> sizes = shifts.sizes();
+  const auto [sums, sizes] = shifts.of_rows();
   REQUIRE(sizes.size() == made.changed().size());
   std::map<std::size_t, int> n_with;  // by the number of flips on the path of a row
   for (std::size_t row = 0; row < made.changed().size(); ++row) {
@@ -288,10 +287,10 @@ TEST_CASE("trees without flips shift nothing") {
   const HandMade made;
   const std::vector<TreeFlips> none(1);
   const FlipShifts shifts(made.context(), made.changed(), none, 1);
-  const ChangedScores sums = shifts.of_rows();
+  const auto [sums, sizes] = shifts.of_rows();
   CHECK_EQ(sums.size(), made.changed().size());
   for (const double sum : sums) CHECK_EQ(sum, 0);
-  for (const double size : shifts.sizes()) CHECK_EQ(size, 0);
+  for (const double size : sizes) CHECK_EQ(size, 0);
   CHECK_EQ(shifts.error(sums), 0);
 }
 
@@ -302,7 +301,7 @@ TEST_CASE("the size of shifts is that in all trees and classes, whatever their s
     StartedUpdate update(options, 200, 5, 0.1, 6, false, fidelity_rule(1));
     const std::vector<TreeFlips> flips = testing::survey_all(update, random);
     const FlipShifts shifts(*update.context, *update.changed, flips, 1);
-    const WipedVector<double> sizes = shifts.sizes();
+    const WipedVector<double> sizes = shifts.of_rows().sizes;
     REQUIRE(sizes.size() == update.changed->size());
     for (std::size_t row = 0; row < sizes.size(); ++row) {
       double risen = 0, fallen = 0;

@@ -47,7 +47,7 @@ Selected select(StartedUpdate& update, const UpdateRule& rule, const ChangedScor
   MemoryWhenBooked& booked = selected.booked;
   booked.scores = scores_when_booked(context, changed);
   booked.achieved = achieved(context, changed, before, booked.scores);
-  booked.memory = memory_of(context, changed, booked.scores, shifts.of_rows());
+  booked.memory = memory_of(context, changed, booked.scores, shifts.of_rows().shifts);
   selected.flips = flips;
   selected.tolerance = select_actions(context, changed, shifts, booked, selected.flips);
   return selected;
@@ -145,7 +145,7 @@ class OneRow {
   double shift_of(const Key& key) const {
     std::vector<TreeFlips> one(flips.size());
     one[key.first] = flips[key.first];
-    return FlipShifts(*update.context, *update.changed, one, 1).of_rows()[0];
+    return FlipShifts(*update.context, *update.changed, one, 1).of_rows().shifts[0];
   }
   // What settling the first n flips recovers and leaves.
   Outcome outcome(std::size_t n, const ChangedScores& scores) const {
