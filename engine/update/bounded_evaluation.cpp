@@ -19,29 +19,33 @@ BestSplit BoundedEvaluation<Sums>::find_best(const NodeOnPath& at) {
   if (!known) at.bounds.start(gain_, at.node.sums, layout_);
   evaluate_changed(at);
   BestSplit best = evaluate_unbounded(at);
-  const auto is_possible = [&] {
-    return at.bounds.limits(gain_, at.node.sums).of_unit(likely, own) != no_gain;
-  };
-  if (likely != ColumnIndex::none && (grouped_ ? known : !known || is_possible())) {
-    const BestSplit found = evaluate_feature(at, likely);
+  const bool surveys = !grouped_ && !known && at.bounds.known();
+  if (likely != ColumnIndex::none && (known || !grouped_)) {
+    const BestSplit found = evaluate(at, likely, surveys);
     if (found.better_than(best)) best = found;
   }
+  // Of equal gains the smaller feature wins, so an equal bound does not rule a unit out.
+  const auto is_ruled_out = [&](double most) { return most < best.gain || most == no_gain; };
   const GainBounds::Limits limits = at.bounds.limits(gain_, at.node.sums);
+  if (known && is_ruled_out(limits.of_others(likely))) return best;
   for_each_unit(likely, [&](std::size_t unit) {
-    const double most = known ? limits.of_unit(unit, own) : -no_gain;
-    // Of equal gains the smaller feature wins, so an equal bound does not rule a unit out.
-    if (!(most < best.gain || most == no_gain)) evaluate_unit(at, unit, best);
+    if (!known || !is_ruled_out(limits.of_unit(unit, own))) evaluate_unit(at, unit, best);
     return true;
   });
-  at.bounds.tighten();
+  at.bounds.tighten(at.node.is_leaf() ? layout_.number_of(best.split.feature) : likely);
   return best;
 }
 
 template <class Sums>
 BestSplit BoundedEvaluation<Sums>::evaluate_feature(const NodeOnPath& at, std::uint32_t number) {
+  return evaluate(at, number, !grouped_ && at.bounds.known());
+}
+
+template <class Sums>
+BestSplit BoundedEvaluation<Sums>::evaluate(const NodeOnPath& at, std::uint32_t number,
+                                            bool surveys) {
   SplitEvaluator<Sums> evaluator(gain_, at.node.sums);
   FeatureSurvey survey;
-  const bool surveys = !grouped_ && at.bounds.known();
   const BestSplit best = evaluator.best(layout_[number], path_.of_feature(at.depth, number),
                                         surveys ? &survey : nullptr);
   if (surveys) at.bounds.evaluated(gain_, at.node.sums, number, best.gain, survey);

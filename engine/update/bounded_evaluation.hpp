@@ -59,6 +59,10 @@ class BoundedEvaluation {
   }
 
  private:
+  // `surveys`: the feature's bound becomes that of the present sums. A bound that is not used need
+  // not be tight.
+  BestSplit evaluate(const NodeOnPath& at, std::uint32_t number, bool surveys);
+
   const GainParams& gain_;
   const CodeLayout& layout_;
   PathHistogram<Sums>& path_;

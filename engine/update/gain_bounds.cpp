@@ -26,6 +26,7 @@ void GainBounds::start(const GainParams& params, const Totals& node, const CodeL
   centre_ = params.l2 == 0 && h > 0 ? static_cast<double>(node.g) * params.gradient_unit / h : 0;
   drift_ = lost_ = 0;
   highest_ = Ceiling{};
+  own_number_ = ColumnIndex::none;
   margin_ = Margin{};
 }
 
@@ -65,15 +66,17 @@ void GainBounds::evaluated_changed(const GainParams& params, const Totals& node,
   n_evaluated_ = n_features;
 }
 
-void GainBounds::tighten() {
+void GainBounds::tighten(std::uint32_t own_number) {
   if (guards_.empty()) return;
-  double worth = 0;
+  own_number_ = own_number;
+  double worth = no_gain;
   float reach = 0;
-  for (const Ceiling& ceiling : ceilings_) {
-    worth = std::max(worth, worth_at_most(ceiling));
-    reach = std::max(reach, ceiling.reach);
+  for (std::size_t f = 0; f < ceilings_.size(); ++f) {
+    if (f == own_number) continue;
+    worth = std::max(worth, worth_at_most(ceilings_[f]));
+    reach = std::max(reach, ceilings_[f].reach);
   }
-  highest_.root = above(std::sqrt(worth));
+  highest_.root = worth < 0 ? -1.0f : above(std::sqrt(worth));
   highest_.reach = reach;
   highest_.drift = below(drift_);
   highest_.lost = below(lost_);
@@ -102,9 +105,17 @@ GainBounds::Ceiling GainBounds::ceiling(const GainParams& params, const Totals& 
 
 // --- bounds --------------------------------------------------------------------------------------
 
+double GainBounds::Limits::of_others(std::uint32_t own_number) const {
+  if (bounds_.guards_.empty() || own_number != bounds_.own_number_)
+    return std::numeric_limits<double>::infinity();
+  return of(bounds_.highest_);
+}
+
 double GainBounds::Limits::of_all() const {
-  if (!bounds_.guards_.empty()) return of(bounds_.highest_);
-  return std::max(of(bounds_.own_), of_groups());
+  if (bounds_.guards_.empty()) return std::max(of(bounds_.own_), of_groups());
+  const std::uint32_t own = bounds_.own_number_;
+  const double others = of(bounds_.highest_);
+  return own < bounds_.ceilings_.size() ? std::max(others, of(bounds_.ceilings_[own])) : others;
 }
 
 double GainBounds::Limits::of_groups() const {

@@ -68,8 +68,9 @@ class GainBounds {
   // Grouped: the features of all rows that were added or removed were evaluated again.
   void evaluated_changed(const GainParams& params, const Totals& node, const GroupSurvey& survey,
                          std::size_t n_features);
-  // Per feature: to be called when bounds of features have become tighter.
-  void tighten();
+  // Per feature: to be called when bounds of features have become tighter, with the number of the
+  // feature that the node is split by, whose candidates are evaluated each time.
+  void tighten(std::uint32_t own_number);
   void set_margin(const Margin& margin) { margin_ = margin; }
 
   // --- rows that change -------------------------------------------------------------------------
@@ -93,7 +94,10 @@ class GainBounds {
     // No gain of a candidate of the unit exceeds this, those of `evaluated_feature` possibly
     // excepted.
     double of_unit(std::size_t unit, std::uint32_t evaluated_feature) const;
-    // No gain of any bounded candidate exceeds this: one comparison instead of one per feature.
+    // Per feature: no gain of a candidate exceeds this, those of the feature with this number
+    // possibly excepted. One comparison instead of one per feature.
+    double of_others(std::uint32_t own_number) const;
+    // No gain of any bounded candidate exceeds this.
     double of_all() const;
 
    private:
@@ -144,7 +148,8 @@ class GainBounds {
 
   double centre_ = 0;
   double drift_ = 0, lost_ = 0;  // d and e since start()
-  Ceiling highest_;              // per feature: above all ceilings
+  Ceiling highest_;              // per feature: above all ceilings but that of own_number_
+  std::uint32_t own_number_ = ColumnIndex::none;
   Margin margin_;
   Array<Ceiling> ceilings_;  // per feature or group, or empty
   Array<Guard> guards_;      // per feature; empty if grouped
@@ -185,7 +190,8 @@ void GainBounds::row_changed(const GainParams& params, const Totals& row, bool e
     guard.hessian_short -= gained;
     // The first missing row adds candidates.
     if (guard.rows_short > 0 && guard.hessian_short > 0 && code != missing_code) continue;
-    ceilings_[f].root = highest_.root = Ceiling::unknown;
+    ceilings_[f].root = Ceiling::unknown;
+    if (f != own_number_) highest_.root = Ceiling::unknown;
   }
 }
 

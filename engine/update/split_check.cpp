@@ -266,8 +266,6 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::survey_split(NodeIndex 
   if (!flip.splits) {
     flip.weight = flip_weight(nodes_->tree, i);
   } else {
-    const bool is_bounded = !evaluation_.grouped() && !flip.is_void && bounds(i).known();
-    if (is_bounded && limits(i).of_all() <= present) return Outcome::passes;
     if (!require_histogram(i, depth)) return Outcome::waits;
     const BestSplit best = evaluation_.find_best(on_path(i, depth));
     if (!(best.gain > present) && !flip.is_void) return Outcome::passes;
@@ -385,7 +383,7 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::check_regret(NodeIndex 
     return passes = tolerates(best.gain, standard, n);
   });
   if (!passes) return Outcome::fails;
-  bounds(i).tighten();
+  bounds(i).tighten(own);
   if (!(best_own.gain > present)) return Outcome::passes;
   const FeatureCells<Sums> cells = path_.of_feature(depth, own);
   const std::int64_t n_moving =

@@ -91,7 +91,7 @@ class BoundedNode {
   void evaluate_all() {
     if (!is_grouped()) {
       for (std::uint32_t f = 0; f < layout_.size(); ++f) evaluate(f);
-      bounds_.tighten();
+      bounds_.tighten(own_);
     } else {
       std::vector<std::uint32_t> all;
       for (std::uint32_t f = 0; f < layout_.size(); ++f)
@@ -110,7 +110,7 @@ class BoundedNode {
     }
     for (std::uint32_t f = 0; f < layout_.size(); ++f)
       if (random_.chance(0.3)) evaluate(f);
-    bounds_.tighten();
+    bounds_.tighten(own_);
   }
 
   // Checks that no candidate has a gain above its bound.
@@ -128,6 +128,7 @@ class BoundedNode {
       }
     }
     CHECK(bounds_.limits(params_, sums_).of_all() >= best_of_all);
+    CHECK(bounds_.limits(params_, sums_).of_others(own_) >= best_of_others);
     if (is_grouped()) {
       CHECK(bounds_.limits(params_, sums_).of_unit(0, ColumnIndex::none) >= best_of_all);
       const double limit = bounds_.limits(params_, sums_).of_unit(0, layout_[own_].column);
