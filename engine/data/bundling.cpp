@@ -6,6 +6,9 @@ namespace graftboost {
 namespace {
 
 constexpr std::size_t most_candidates = 1024;  // every pair of candidates takes a bit
+// The one-hot columns of three equally frequent categories may be bundled. Columns in which more
+// rows differ hardly ever have nothing but the common code in all of them.
+constexpr double least_common_share = 0.6;
 
 }  // namespace
 
@@ -13,7 +16,7 @@ BundleCandidates::BundleCandidates(const std::vector<std::uint32_t>& columns,
                                    const std::vector<Feature>& features) {
   for (std::uint32_t f = 0; f < features.size(); ++f) {
     const bool fits = BundledCodes(features[f]).n <= most_bundled_codes / 2;
-    if (sparse_saving(features[f]) <= 0 || !fits) continue;
+    if (features[f].common_share <= least_common_share || !fits) continue;
     if (features[f].code(0.0) != features[f].common_code) zero_differs_.push_back(size());
     numbers_.push_back(f);
     columns_.add(columns[f]);

@@ -15,11 +15,6 @@
 
 namespace graftboost {
 
-// The saving from storing a feature sparsely, as a fraction of the cost of a plain cell in a
-// histogram. A stored cell, which differs from the common code, costs as much as two and a half
-// plain ones.
-inline double sparse_saving(const Feature& feature) { return 1 - 2.5 * (1 - feature.common_share); }
-
 // The codes of a bundled feature that have a value of the shared byte: a contiguous range that
 // leaves out the common code where it is the first or last, and "missing" if no value was missing
 // at fit. A one-hot column has one such code.

@@ -9,20 +9,27 @@ namespace {
 
 constexpr std::uint32_t most_narrow_codes = 256;
 
-// The cost of finding a row's entries, in plain cells. If sparse features save less than this in
-// total, no feature is stored sparsely.
-constexpr double sparse_row_cost = 8;
+// What sparse storage costs a fit, in additions to plain cells of a histogram: so much for every
+// entry, to count it and to route rows by it, and so much for every row, to find its entries. If
+// sparse features save less than the latter in total, no feature is stored sparsely.
+//
+// Measured with fits of tables whose columns all have the same share of common codes, 30,000 and
+// 200,000 rows, one thread: sparse storage of all columns is as fast as plain storage of all at
+// shares of 0.93 with 20 columns, 0.80 with 50 and 0.74 with 100. The number of values of a column
+// makes no difference, nor does it matter to plain storage how many rows have the same code.
+constexpr double entry_cost = 3.3, row_cost = 16;
 
 // Whether each feature is stored sparsely.
 std::vector<bool> choose_sparse(const std::vector<Feature>& features) {
   std::vector<bool> chosen(features.size());
   double saved = 0;
   for (std::size_t f = 0; f < features.size(); ++f) {
-    const double saving = features[f].bundle < 0 ? sparse_saving(features[f]) : 0;
+    if (features[f].bundle >= 0) continue;
+    const double saving = 1 - entry_cost * (1 - features[f].common_share);
     chosen[f] = saving > 0;
     saved += std::max(saving, 0.0);
   }
-  if (saved < sparse_row_cost) chosen.assign(features.size(), false);
+  if (saved < row_cost) chosen.assign(features.size(), false);
   return chosen;
 }
 

@@ -98,12 +98,12 @@ struct MixedColumns {
   static constexpr std::size_t integers = 2;                      // -3 to 3
   static constexpr std::size_t constant = 3;
   static constexpr std::size_t category = 4;     // 0 to 4, missing
-  static constexpr std::size_t mostly_zero = 5;  // sixteen columns
-  static constexpr std::size_t mostly_one = 21;  // the common value is not 0
-  static constexpr std::size_t mostly_missing = 22;
-  static constexpr std::size_t one_hot = 23;  // twelve columns, one of which is 1
-  static constexpr std::size_t rare = 35;     // ten columns with a value in 1% of the rows
-  static constexpr std::size_t n = 45;
+  static constexpr std::size_t mostly_zero = 5, n_mostly_zero = 30;
+  static constexpr std::size_t mostly_one = 35;  // the common value is not 0
+  static constexpr std::size_t mostly_missing = 36;
+  static constexpr std::size_t one_hot = 37;  // twelve columns, one of which is 1
+  static constexpr std::size_t rare = 49;     // ten columns with a value in 1% of the rows
+  static constexpr std::size_t n = 59;
 };
 
 // A column of every kind that is stored in its own way. Ids are distinct and not ascending.
@@ -122,8 +122,8 @@ OwnedTable<Value> mixed_table(std::size_t n_rows, std::uint64_t seed, double sha
     row[Columns::integers] = static_cast<Value>(random.below(7)) - 3;
     row[Columns::constant] = 4;
     row[Columns::category] = random.chance(0.05) ? missing : static_cast<Value>(random.below(5));
-    for (std::size_t c = 0; c < 16; ++c)
-      if (random.chance(0.15)) row[Columns::mostly_zero + c] = real();
+    for (std::size_t c = 0; c < Columns::n_mostly_zero; ++c)
+      if (random.chance(0.12)) row[Columns::mostly_zero + c] = real();
     row[Columns::mostly_one] = random.chance(0.9) ? 1 : static_cast<Value>(random.below(3));
     row[Columns::mostly_missing] = random.chance(0.9) ? missing : real();
     row[Columns::one_hot + random.below(12)] = 1;

@@ -120,7 +120,7 @@ def follow_reference(
 @given(
     options=DATA_OPTIONS,
     dtype=st.sampled_from([np.float32, np.float64]),
-    n_columns=st.integers(3, 20),
+    n_columns=st.integers(3, 45),
     max_leaf_nodes=st.integers(2, 8),
     min_samples_leaf=st.integers(1, 9),
     subsample=st.sampled_from([1.0, 0.7]),
@@ -186,7 +186,7 @@ def test_split_ranks_equal_those_of_the_reference(
     seed: int, loss: str, weighted: bool, missing: bool, rare_below: int
 ) -> None:
     data = make_data(
-        seed, loss, n_rows=100, n_columns=25, weighted=weighted, missing=missing, busy=0.2
+        seed, loss, n_rows=100, n_columns=40, weighted=weighted, missing=missing, busy=0.2
     )
     training = {**TRAINING, "min_samples_leaf": rare_below}
     held = data.take(np.arange(80))

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
 
-N_ROWS, N_COLUMNS = 240, 30
+N_ROWS, N_COLUMNS = 240, 54  # so many that some are stored sparsely
 WIDTH = 2_000_000  # columns of a wide table
 SMALL: dict[str, Any] = {
     "n_estimators": 5,

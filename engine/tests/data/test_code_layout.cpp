@@ -78,6 +78,48 @@ TEST_CASE("features are narrow up to 256 codes") {
   CHECK_EQ(layout.row_bytes(), 4);
 }
 
+// How many features are stored sparsely if `n` have such a share of common codes, beside `others`.
+std::size_t n_sparse(std::size_t n, double share, std::vector<Feature> others = {}) {
+  Feature feature;
+  feature.edges = {0.5, 1.5};
+  feature.common_code = 1;
+  feature.common_share = share;
+  others.insert(others.end(), n, feature);
+  std::vector<std::uint32_t> columns;
+  for (std::uint32_t f = 0; f < others.size(); ++f) columns.push_back(f);
+  const std::size_t n_columns = columns.size();
+  const CodeLayout layout(BinMap(n_columns, std::move(columns), std::move(others)));
+  return layout.size() - layout.first_sparse();
+}
+
+TEST_CASE("features are stored sparsely if that saves more than it costs to find entries") {
+  // Few skewed columns among others, as in most tables of people.
+  CHECK_EQ(n_sparse(8, 0.95), 0);
+  CHECK_EQ(n_sparse(20, 0.6), 0);
+  CHECK_EQ(n_sparse(20, 0.9), 0);
+  CHECK_EQ(n_sparse(20, 0.97), 20);
+  CHECK_EQ(n_sparse(50, 0.7), 0);
+  CHECK_EQ(n_sparse(50, 0.9), 50);
+  CHECK_EQ(n_sparse(100, 0.6), 0);
+  CHECK_EQ(n_sparse(100, 0.8), 100);
+}
+
+TEST_CASE("a feature that differs in many rows stays plain beside sparse ones") {
+  Feature plain;
+  plain.edges = {0.5};
+  plain.common_share = 0.6;
+  CHECK_EQ(n_sparse(50, 0.95, {plain, plain}), 50);
+}
+
+TEST_CASE("bundled features do not pay for finding entries of others") {
+  Feature bundled;
+  bundled.edges = {0.5};
+  bundled.common_code = 1;
+  bundled.common_share = 0.99;
+  bundled.bundle = 0;
+  CHECK_EQ(n_sparse(10, 0.97, std::vector<Feature>(40, bundled)), 0);
+}
+
 TEST_CASE("each byte of a bundle is one code of one feature") {
   const BinMap bins = mixed_bins(3, 254, 100);
   const CodeLayout layout(bins);

@@ -13,18 +13,18 @@ namespace {
 
 using testing::Random;
 
-// Two narrow features, a bundle of two features, twelve sparse features and rare columns.
+// Two narrow features, a bundle of two features, twenty sparse features and rare columns.
 CodeLayout small_layout() {
-  std::vector<Feature> features(16);
+  std::vector<Feature> features(24);
   std::vector<std::uint32_t> columns;
-  for (std::uint32_t f = 0; f < 16; ++f) {
+  for (std::uint32_t f = 0; f < 24; ++f) {
     columns.push_back(f);
     features[f].edges = {0.5, 1.5, 2.5};
     features[f].common_code = 1;
     features[f].common_share = f < 2 ? 0.3 : 0.95;
     if (f == 2 || f == 3) features[f].bundle = 0;
   }
-  return CodeLayout(BinMap(30, columns, features));
+  return CodeLayout(BinMap(38, columns, features));
 }
 
 // The cells of a random row, in the order in which RowTable lists them.
@@ -183,9 +183,9 @@ TEST_CASE("a histogram is made from the cells that are given alone") {
 
 TEST_CASE("cells move when columns leave the layout") {
   CodeLayout before = small_layout(), after = small_layout();
-  const std::vector<std::uint32_t> added{22, 19, 25, 20};
+  const std::vector<std::uint32_t> added{30, 27, 33, 28};
   before.add(added);
-  const std::vector<std::uint32_t> kept{19, 20};
+  const std::vector<std::uint32_t> kept{27, 28};
   after.add(kept);
   Random random(3);
   std::vector<Booked> rows;
