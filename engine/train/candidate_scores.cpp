@@ -72,6 +72,20 @@ void LeftSums::add_up(const WideSums* cells, std::size_t n, std::int64_t least, 
   }
 }
 
+void LeftSums::take(const PackedSums* cells, std::size_t n) {
+  row_bits = PackedSums::most_rows;
+  for (std::size_t i = 0; i < n; ++i) cells[i].store(packed.data() + 2 * i);
+  unpack(n, 0, 0, *this);
+}
+
+void LeftSums::take(const WideSums* cells, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    g[i] = cells[i].g;
+    h[i] = cells[i].h;
+    packed[2 * i + 1] = static_cast<std::uint64_t>(cells[i].n);
+  }
+}
+
 double largest_score(const double* scores, std::size_t n) {
   constexpr std::size_t lanes = 4;
   std::array<double, lanes> top;

@@ -12,9 +12,8 @@ namespace graftboost {
 
 inline constexpr std::size_t candidates_together = 128;
 
-// The integer sums on the left of consecutive candidates. Row counts only grow from one candidate
-// to the next, so those with enough rows in both children are the ones from too_few to before
-// up_to.
+// The integer sums on the left of consecutive candidates. From edge to edge row counts only grow,
+// so the candidates with enough rows in both children are the ones from too_few to before up_to.
 struct LeftSums {
   std::array<std::int64_t, candidates_together> g, h;
   // Pairs of which the second has the row count, in the bits of row_bits.
@@ -32,6 +31,9 @@ struct LeftSums {
               PackedSums& running);
   void add_up(const WideSums* cells, std::size_t n, std::int64_t least, std::int64_t most,
               WideSums& running);
+  // Sums of each of n cells by itself. Row counts do not ascend: too_few and up_to are undefined.
+  void take(const PackedSums* cells, std::size_t n);
+  void take(const WideSums* cells, std::size_t n);
 };
 
 // The scores of n candidates with these sums on the left; no_gain where a child has too little

@@ -167,14 +167,22 @@ template <class Sums>
 template <class Observer>
 void SplitEvaluator<Sums>::evaluate_categories(const FeatureLayout& feature, const Sums* cells,
                                                Observer& observer) const {
-  for (std::uint32_t c = 0; c < feature.n_codes; ++c) {
-    const Totals left(cells[c]);
-    double score = no_gain;
-    if (left.n >= least_ && left.n <= most_) {
-      (is_shiftable_ ? score_shiftable : score_any)(&left.g, &left.h, 1, scale_, &score);
-      observer.add(&score, 1, c, 1);
+  LeftSums left;
+  std::array<double, candidates_together> scores;
+  for (std::uint32_t begin = 0; begin < feature.n_codes; begin += candidates_together) {
+    const std::size_t n = std::min<std::size_t>(candidates_together, feature.n_codes - begin);
+    left.take(cells + begin, n);
+    (is_shiftable_ ? score_shiftable : score_any)(left.g.data(), left.h.data(), n, scale_,
+                                                  scores.data());
+    for (std::size_t i = 0; i < n; ++i) {
+      const bool enough = left.rows(i) >= least_ && left.rows(i) <= most_;
+      scores[i] = enough ? scores[i] : no_gain;
     }
-    if constexpr (Observer::surveys) observer.add_category(left, score);
+    observer.add(scores.data(), n, begin, 1);
+    if constexpr (Observer::surveys) {
+      for (std::size_t i = 0; i < n; ++i)
+        observer.add_category({left.g[i], left.h[i], left.rows(i)}, scores[i]);
+    }
   }
 }
 
