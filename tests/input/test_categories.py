@@ -65,6 +65,20 @@ def test_unseen_and_missing_categories():
         np.testing.assert_array_equal(colours.encode(column, "colour"), [1, 2, np.nan])
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("n_known", [2, 4, 5])
+@pytest.mark.parametrize("order", ["the same", "another"])
+def test_codes_of_every_width_are_encoded_by_value(rng, dtype, n_known, order):
+    values = [10, 20, 30, 40] if order == "the same" else [40, 20, 10, 30]
+    known = Categories([10, 20, 30, 40, 50][:n_known])
+    codes = rng.integers(-1, 4, 200).astype(dtype)
+    for column in (codes, np.abs(codes)):  # with and without missing values
+        expected = [np.nan if code < 0 else min(values[code] // 10 - 1, n_known) for code in column]
+        before = column.copy()
+        np.testing.assert_array_equal(known.encode(Coded(column, values), "x"), expected)
+        np.testing.assert_array_equal(column, before)
+
+
 def test_unseen_categories_can_be_predicted(rng):
     y = np.repeat([0.0, 1.0, 5.0], 100)
     colour = np.repeat(["red", "green", "blue"], 100)

@@ -31,7 +31,7 @@ MOST_CATEGORIES = 65_534
 class Coded:
     """A column with a category dtype: a code per row, -1 for missing, and the values of codes."""
 
-    codes: NDArray[np.int64]
+    codes: NDArray[np.signedinteger[Any]]
     values: list[Any]
 
     @classmethod
@@ -44,7 +44,7 @@ class Coded:
             return cls._read_polars(native, declared)
         if nw.dependencies.is_pyarrow_chunked_array(native):
             return cls._read_pyarrow(native)
-        return cls(native.cat.codes.to_numpy().astype(np.int64), native.cat.categories.tolist())
+        return cls(native.cat.codes.to_numpy(), native.cat.categories.tolist())
 
     @classmethod
     def _read_polars(cls, series: Any, declared: Sequence[str] | None) -> Coded:
@@ -133,7 +133,13 @@ class Categories:
             self._check_kind(column.values, label)
             # The last entry is for code -1, which is a missing value.
             indices = np.array([*map(self._index, column.values), math.nan], dtype=np.float32)
-            return indices[column.codes]
+            if not np.array_equal(indices[:-1], np.arange(len(column.values))):
+                return indices.take(column.codes)
+            # Most often, codes are indices already. Converting them is six times as fast.
+            own = column.codes.astype(np.float32)
+            if column.codes.min(initial=0) < 0:
+                own[column.codes < 0] = math.nan
+            return own
         if column.dtype == object:
             distinct = dict.fromkeys(column.tolist())
             self._check_kind(list(distinct), label)
