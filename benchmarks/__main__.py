@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import datasets
-from benchmarks import many_rows, memory, store
+from benchmarks import columns, many_rows, memory, store
 from benchmarks.builds import parts as builds
 from benchmarks.builds.build import BuildError
 from benchmarks.goals import goals, goals_table
@@ -81,6 +81,7 @@ def parser() -> argparse.ArgumentParser:
         default="all",
         choices=[
             "fit",
+            "columns",
             "many-rows",
             "memory",
             "import",
@@ -215,6 +216,8 @@ def _measure_all(args: argparse.Namespace) -> None:
         libraries = _installed([LIBRARIES[name] for name in args.libraries or LIBRARIES])
     if args.what in ("fit", "all"):
         _fit(args, libraries)
+    if args.what in (columns.KIND, "all"):
+        _columns(args)
     if args.what in (many_rows.KIND, "all"):
         _many_rows(args)
     if args.what in ("memory", "all"):
@@ -273,6 +276,17 @@ def _fit(args: argparse.Namespace, libraries: Sequence[Library]) -> None:
     for name in _left(run, names):
         run.records += measure(datasets.load(name), libraries, run.settings, run.repeats, _say)
         run.save(args.output)  # after each data set, so that an interrupted run is kept
+    _finish(run, args.output)
+
+
+def _columns(args: argparse.Namespace) -> None:
+    compared = _installed([LIBRARIES[OURS], LIBRARIES[YARDSTICK]])
+    run = _begin(args, columns.KIND, compared, _repeats(args))
+    for name in _left(run, datasets.SKEWED):
+        run.records += columns.measure_columns(
+            name, compared, run.settings, run.repeats, args.quick, _say
+        )
+        run.save(args.output)
     _finish(run, args.output)
 
 

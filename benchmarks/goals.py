@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from benchmarks import import_time, many_rows, store
+from benchmarks import columns, import_time, many_rows, store
 from benchmarks.goal import Goal, gigabytes, percent, times
 from benchmarks.libraries import OURS, YARDSTICK
 from benchmarks.markdown import table
@@ -37,6 +37,7 @@ def goals(runs: Mapping[str, Run]) -> list[Goal]:
         Goal(
             "fit time relative to LightGBM's, one thread", 1.2, _ratios(one, classification), times
         ),
+        *columns.goals(runs.get(columns.KIND)),
         *many_rows.goals(runs.get(many_rows.KIND)),
         *_loss_goals("log loss", _ratios(two, classification, "log_loss")),
         *_loss_goals("squared error", _ratios(two, regression, "squared_error")),

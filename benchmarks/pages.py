@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import answers, many_rows, store
+from benchmarks import answers, columns, many_rows, store
 from benchmarks.goals import goals, goals_table
 from benchmarks.report import as_markdown
 from benchmarks.results import Run
@@ -87,6 +87,7 @@ COMMANDS = """\
 make bench                                     # everything: about an hour on two cores
 python -m benchmarks all --quick               # small data sets, one run each: a few minutes
 python -m benchmarks fit --data adult,letter --libraries graftboost,lightgbm --repeats 10
+python -m benchmarks columns                   # columns of few values, one of them frequent
 python -m benchmarks many-rows                 # five million rows, unweighted and weighted
 python -m benchmarks updates                   # all tables of updates
 python -m benchmarks store                     # all tables of stores and files
@@ -108,6 +109,14 @@ PAGES = (
         (
             Section("fit-threads-2", "Two threads", "python -m benchmarks fit"),
             Section("fit-threads-1", "One thread", "python -m benchmarks fit --threads 1"),
+            Section(
+                columns.KIND,
+                "Skewed columns and categories",
+                "python -m benchmarks columns",
+                "Synthetic tables of 20 columns with 2 to 300 values, or 2 to 10 (few_values). The "
+                "most frequent value of a column has 30 to 97 per cent of the rows, 60 to 95 per "
+                "cent (very_skewed), or no more than the others (uniform).",
+            ),
             Section(
                 many_rows.KIND,
                 "Many rows",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import median
 
-from benchmarks import import_time, many_rows, store
+from benchmarks import columns, import_time, many_rows, store
 from benchmarks.goals import geometric_mean, summary
 from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
 from benchmarks.markdown import four_digits, in_bytes, in_percent, in_seconds, table
@@ -30,6 +30,8 @@ def as_markdown(run: Run) -> str:
         parts.append(store.text(run))
     elif run.kind == many_rows.KIND:
         parts.append(many_rows.text(run))
+    elif run.kind == columns.KIND:
+        parts.append(columns.text(run))
     elif run.kind in PARTS_BY_KIND:
         parts.append(PARTS_BY_KIND[run.kind].text(run))
     else:
@@ -131,7 +133,7 @@ def _circumstances(run: Run) -> str:
     facts += [machine["system"], f"Python {machine['Python']}"]
     versions = [f"{title} {version}" for title, version in run.versions.items()]
     how = [str(run.settings)] if run.kind != "import" else []
-    if run.kind in ("fit", "import", many_rows.KIND, store.KIND):
+    if run.kind in ("fit", "import", columns.KIND, many_rows.KIND, store.KIND):
         how.append(f"best of {run.repeats}")
     return (
         f"```bash\n{run.command}\n```\n\n"

@@ -50,7 +50,8 @@ class Record:
 class Run:
     """All records of one command, and its circumstances."""
 
-    # "fit", "many-rows", "memory", "import", "store", or "updates-" or "sparse-" and a part's name
+    # "fit", "columns", "many-rows", "memory", "import", "store", or "updates-" or "sparse-" and a
+    # part's name
     kind: str
     command: str
     date: str

@@ -10,7 +10,7 @@ from datasets.dataset import (
     Target,
     Task,
 )
-from datasets.made import MADE, higgs_shaped
+from datasets.made import MADE, SKEWED, SkewedDataset, higgs_shaped, skewed
 from datasets.reading import FOLDER_VARIABLE, ROOT, load, load_in_order, path_of
 from datasets.sources import SOURCES, STREAMS, names_of
 from datasets.sparse import SPARSE, load_sparse, load_sparse_in_order, sparse_path_of
@@ -20,6 +20,7 @@ __all__ = [
     "FOLDER_VARIABLE",
     "MADE",
     "ROOT",
+    "SKEWED",
     "SOURCES",
     "SPARSE",
     "STREAMS",
@@ -27,6 +28,7 @@ __all__ = [
     "CodedDataset",
     "DataNotFoundError",
     "Dataset",
+    "SkewedDataset",
     "SparseDataset",
     "Table",
     "Target",
@@ -39,5 +41,6 @@ __all__ = [
     "load_sparse_in_order",
     "names_of",
     "path_of",
+    "skewed",
     "sparse_path_of",
 ]

@@ -1,13 +1,21 @@
-"""Synthetic data sets, for sizes that no file has."""
+"""Synthetic data sets, for sizes and kinds of columns that no file has."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from datasets.dataset import Dataset
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+N_SKEWED_COLUMNS = 20
 
 
 def higgs_shaped(n_train: int = 5_500_000, n_test: int = 100_000) -> Dataset:
@@ -47,4 +55,61 @@ def _higgs_shaped_block(n: int, seed: int) -> tuple[NDArray[np.float32], NDArray
     return X, y.astype(np.int64)
 
 
+@dataclass(frozen=True)
+class SkewedDataset:
+    """The same rows as numbers (``codes``) and with columns of category dtype (``frame``)."""
+
+    codes: NDArray[np.float32]
+    frame: pd.DataFrame
+    y: NDArray[np.int64]
+
+
+def skewed(
+    n_rows: int, *, values: tuple[int, int] = (2, 300), shares: tuple[float, float] | None
+) -> SkewedDataset:
+    """Draw rows of 20 columns, and one of two classes that depends on every other column.
+
+    The number of values rises from column to column, from the first to the second of `values`. The
+    most frequent value has a share of the rows between the two `shares` that does not depend on the
+    number of values; the others are equally frequent. If `shares` is None, all values are.
+
+    Examples
+    --------
+    >>> data = skewed(5_000, shares=(0.5, 0.9))
+    >>> shares = [np.bincount(column.astype(int)).max() / 5_000 for column in data.codes.T]
+    >>> bool(min(shares) > 0.48 and max(shares) < 0.92)
+    True
+    """
+    import pandas as pd  # the benchmarks of arrays do without
+
+    rng = np.random.default_rng(0)
+    codes = np.empty((n_rows, N_SKEWED_COLUMNS), dtype=np.float32)
+    frame = {}
+    score = np.zeros(n_rows)
+    for c in range(N_SKEWED_COLUMNS):
+        n_values = round(values[0] * (values[1] / values[0]) ** (c / (N_SKEWED_COLUMNS - 1)))
+        # Seven and the number of columns have no common divisor: each share belongs to one column,
+        # and neighbours have different ones.
+        rank = 7 * c % N_SKEWED_COLUMNS / (N_SKEWED_COLUMNS - 1)
+        common = 1 / n_values
+        if shares is not None:
+            common = max(common, shares[0] + rank * (shares[1] - shares[0]))
+        share = np.full(n_values, (1 - common) / (n_values - 1))
+        share[rng.integers(n_values)] = common
+        column = rng.choice(n_values, n_rows, p=share)
+        codes[:, c] = column
+        frame[f"c{c}"] = pd.Categorical.from_codes(column, categories=range(n_values))
+        if c % 2 == 0:
+            score += rng.standard_normal(n_values)[column]
+    y = rng.random(n_rows) < 1 / (1 + np.exp(np.median(score) - score))
+    return SkewedDataset(codes, pd.DataFrame(frame), y.astype(np.int64))
+
+
+SKEWED: dict[str, Callable[..., SkewedDataset]] = {
+    "skewed_20k": partial(skewed, n_rows=20_000, shares=(0.3, 0.97)),
+    "skewed_300k": partial(skewed, n_rows=300_000, shares=(0.3, 0.97)),
+    "very_skewed": partial(skewed, n_rows=100_000, shares=(0.6, 0.95)),
+    "few_values": partial(skewed, n_rows=100_000, values=(2, 10), shares=(0.3, 0.97)),
+    "uniform": partial(skewed, n_rows=100_000, shares=None),
+}
 MADE: dict[str, Callable[[], Dataset]] = {"higgs_shaped": higgs_shaped}
