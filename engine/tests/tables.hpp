@@ -97,13 +97,13 @@ struct MixedColumns {
   static constexpr std::size_t continuous = 0, n_continuous = 2;  // 1 has missing values
   static constexpr std::size_t integers = 2;                      // -3 to 3
   static constexpr std::size_t constant = 3;
-  static constexpr std::size_t category = 4;     // 0 to 4, missing
-  static constexpr std::size_t mostly_zero = 5, n_mostly_zero = 30;
-  static constexpr std::size_t mostly_one = 35;  // the common value is not 0
-  static constexpr std::size_t mostly_missing = 36;
-  static constexpr std::size_t one_hot = 37;  // twelve columns, one of which is 1
-  static constexpr std::size_t rare = 49;     // ten columns with a value in 1% of the rows
-  static constexpr std::size_t n = 59;
+  static constexpr std::size_t category = 4;                         // 0 to 4, missing
+  static constexpr std::size_t mostly_zero = 5, n_mostly_zero = 36;  // the first ten real, else 1
+  static constexpr std::size_t mostly_one = 41;                      // the common value is not 0
+  static constexpr std::size_t mostly_missing = 42;
+  static constexpr std::size_t one_hot = 43;  // twelve columns, one of which is 1
+  static constexpr std::size_t rare = 55;     // ten columns with a value in 1% of the rows
+  static constexpr std::size_t n = 65;
 };
 
 // A column of every kind that is stored in its own way. Ids are distinct and not ascending.
@@ -123,7 +123,7 @@ OwnedTable<Value> mixed_table(std::size_t n_rows, std::uint64_t seed, double sha
     row[Columns::constant] = 4;
     row[Columns::category] = random.chance(0.05) ? missing : static_cast<Value>(random.below(5));
     for (std::size_t c = 0; c < Columns::n_mostly_zero; ++c)
-      if (random.chance(0.12)) row[Columns::mostly_zero + c] = real();
+      if (random.chance(0.15)) row[Columns::mostly_zero + c] = c < 10 ? real() : Value{1};
     row[Columns::mostly_one] = random.chance(0.9) ? 1 : static_cast<Value>(random.below(3));
     row[Columns::mostly_missing] = random.chance(0.9) ? missing : real();
     row[Columns::one_hot + random.below(12)] = 1;
