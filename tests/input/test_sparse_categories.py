@@ -11,7 +11,15 @@ import scipy.sparse
 
 import graftboost
 
-from .sparse_tables import N_ROWS, TARGETS, X, assert_same, assert_same_report, make_model
+from .sparse_tables import (
+    N_COLUMNS,
+    N_ROWS,
+    TARGETS,
+    X,
+    assert_same,
+    assert_same_report,
+    make_model,
+)
 
 
 def make_categories(shift: float = 0.0) -> np.ndarray:
@@ -51,8 +59,9 @@ def test_categories_in_sparse_tables(categorical: list[Any], shift: float) -> No
 
 
 def test_unseen_categories() -> None:
-    with pytest.raises(ValueError, match="categorical_features contains 30"):
-        make_model(categorical_features=[30]).fit(scipy.sparse.csr_array(X), TARGETS["two classes"])
+    model = make_model(categorical_features=[N_COLUMNS])
+    with pytest.raises(ValueError, match=f"categorical_features contains {N_COLUMNS}"):
+        model.fit(scipy.sparse.csr_array(X), TARGETS["two classes"])
 
 
 def test_empty_categorical_column(tmp_path: Path) -> None:
