@@ -156,6 +156,7 @@ PAGES = (
                 ("stream", "A sliding window"),
                 ("classes", "New classes"),
                 ("drift", "Hundreds of updates"),
+                ("subsample", "Half of the rows per tree"),
             )
         ),
         "The alternative to an update is a retrain. LightGBM is therefore retrained in the same "

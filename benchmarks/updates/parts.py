@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from benchmarks.updates import classes, drift, fractions, one_row, refresh, rows, sizes, stream
+from benchmarks.updates import (
+    classes,
+    drift,
+    fractions,
+    one_row,
+    refresh,
+    rows,
+    sizes,
+    stream,
+    subsample,
+)
 
 PARTS = {
     part.name: part
@@ -15,6 +25,7 @@ PARTS = {
         stream.PART,
         classes.PART,
         drift.PART,
+        subsample.PART,
     )
 }
 PARTS_BY_KIND = {part.kind: part for part in PARTS.values()}

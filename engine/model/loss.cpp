@@ -19,26 +19,24 @@ Gradient probability_gradient(double p, bool is_class) {
   return static_cast<Gradient>(std::clamp(g, -largest_gradient, largest_gradient));
 }
 
-// e^x for |x| <= 700 with a relative error below 2^-45, in operations that vectorise.
+// e^x for |x| <= 700 with a relative error below 2^-45 + |x| 2^-52, in operations that vectorise.
+// The second part is of no account: where |x| is large, probabilities are close to 0 or 1.
 constexpr double approximate_range = 700;
 [[gnu::always_inline]] inline double approximate_exp(double x) {
-  constexpr double log2_e = 0x1.71547652b82fep0;
-  constexpr double ln2_high = 0x1.62e42fefa3800p-1, ln2_low = 0x1.ef35793c76730p-45;
-  const double power = round_to_even(x * log2_e);
-  const double r = (x - power * ln2_high) - power * ln2_low;  // |r| <= ln2 / 2
-  // The Taylor series to r^12, whose next term is below 2^-52. Even and odd powers are added up
+  constexpr double log2_e = 0x1.71547652b82fep0, ln2 = 0x1.62e42fefa39efp-1;
+  // As in round_to_even; the last bits of the sum are those of the nearest integer.
+  constexpr double shift = 0x1.8p52;
+  const double shifted = x * log2_e + shift;
+  const double r = x - (shifted - shift) * ln2;  // |r| <= ln2 / 2
+  // The Taylor series to r^11, whose next term is below 2^-47. Even and odd powers are added up
   // separately, so that the two sums are computed at the same time.
   const double s = r * r;
   const double even =
-      1 + s * (1. / 2 +
-               s * (1. / 24 +
-                    s * (1. / 720 + s * (1. / 40320 + s * (1. / 3628800 + s * (1. / 479001600))))));
+      1 + s * (1. / 2 + s * (1. / 24 + s * (1. / 720 + s * (1. / 40320 + s * (1. / 3628800)))));
   const double odd =
       1 + s * (1. / 6 + s * (1. / 120 + s * (1. / 5040 + s * (1. / 362880 + s * (1. / 39916800)))));
-  constexpr double shift = 0x1.8p52;
-  const auto exponent =
-      std::bit_cast<std::int64_t>(power + shift) - std::bit_cast<std::int64_t>(shift);
-  return (even + r * odd) * std::bit_cast<double>((exponent + 1023) << 52);
+  const std::uint64_t power = (std::bit_cast<std::uint64_t>(shifted) + 1023) << 52;
+  return (even + r * odd) * std::bit_cast<double>(power);
 }
 
 // Rounding to the gradient grid hides the error of approximate_exp unless the exact value is close
@@ -51,24 +49,43 @@ constexpr std::size_t stretch = RecordScratch::stretch;
 using Stretch = RecordScratch::Stretch;
 
 GRAFTBOOST_ALSO_AVX2
-void exp_stretch(const double* x, double* out, double* doubt) {
+void raise_stretch(const double* x, double* top) {
+  for (std::size_t i = 0; i < stretch; ++i) top[i] = std::max(top[i], x[i]);
+}
+
+// e^(sign * score - top), which is also added to `sum`. Beyond the range, probabilities differ from
+// 0 or 1 by less than any rounding.
+GRAFTBOOST_ALSO_AVX2
+void exp_stretch(const double* score, double sign, const double* top, double* out, double* sum) {
   for (std::size_t i = 0; i < stretch; ++i) {
-    const double inside = std::min(std::max(x[i], -approximate_range), approximate_range);
-    doubt[i] = inside == x[i] ? doubt[i] : 1.0;
-    out[i] = approximate_exp(inside);
+    const double x = sign * score[i] - top[i];
+    out[i] = approximate_exp(std::min(std::max(x, -approximate_range), approximate_range));
+    sum[i] += out[i];
   }
 }
 
 GRAFTBOOST_ALSO_AVX2
-void gradient_stretch(const double* part, const double* whole, const std::int32_t* target,
+void invert_stretch(double* x) {
+  for (std::size_t i = 0; i < stretch; ++i) x[i] = 1 / x[i];
+}
+
+GRAFTBOOST_ALSO_AVX2
+void gradient_stretch(const double* part, const double* inverse, const std::int32_t* target,
                       std::int32_t label, Gradient* out, double* doubt) {
   for (std::size_t i = 0; i < stretch; ++i) {
-    const double g = (part[i] / whole[i] - (target[i] == label ? 1.0 : 0.0)) * probability_one;
+    const double g = (part[i] * inverse[i] - (target[i] == label ? 1.0 : 0.0)) * probability_one;
     const double rounded = round_to_even(g);
     doubt[i] = std::max(doubt[i], std::abs(g - rounded));
     out[i] =
         static_cast<Gradient>(std::min(std::max(rounded, -largest_gradient), largest_gradient));
   }
+}
+
+GRAFTBOOST_ALSO_AVX2
+std::int64_t n_doubtful(const double* doubt) {
+  std::int64_t n = 0;
+  for (std::size_t i = 0; i < stretch; ++i) n += doubt[i] < largest_doubt ? 0 : 1;
+  return n;
 }
 
 Gradient squared_gradient(std::int32_t target, double score) {
@@ -241,28 +258,39 @@ void Loss::record(std::span<const std::int32_t> targets, const std::vector<const
   auto& row_gradients = scratch.row_gradients;
   for (std::size_t from = begin; from < end; from += stretch) {
     const std::size_t n = std::min(stretch, end - from);
-    std::array<std::int32_t, stretch> target{};
-    std::copy_n(targets.data() + from, n, target.begin());
-    Stretch top{}, sum, x{}, doubt{};
-    sum.fill(softmax ? 0.0 : 1.0);
-    if (softmax) std::copy_n(scores[0] + from, n, top.begin());
-    for (std::size_t k = 1; k < n_scores; ++k) {
-      for (std::size_t i = 0; i < n; ++i) top[i] = std::max(top[i], scores[k][from + i]);
+    // Of a stretch that the rows do not fill, copies are worked on.
+    const bool full = n == stretch;
+    std::array<std::int32_t, stretch> last_targets;
+    Stretch last_scores;
+    std::array<Gradient, stretch> last_gradients;
+    const std::int32_t* target = targets.data() + from;
+    if (!full) {
+      last_targets.fill(0);
+      last_scores.fill(0);
+      target = std::copy_n(target, n, last_targets.begin()) - n;
     }
+    const auto score_of = [&](std::size_t k) {
+      const double* score = scores[k] + from;
+      return full ? score : std::copy_n(score, n, last_scores.begin()) - n;
+    };
+    Stretch top, sum, doubt;
+    top.fill(softmax ? -std::numeric_limits<double>::infinity() : 0.0);
+    sum.fill(softmax ? 0.0 : 1.0);
+    doubt.fill(0.0);
+    for (std::size_t k = 0; softmax && k < n_scores; ++k) raise_stretch(score_of(k), top.data());
     for (std::size_t k = 0; k < n_scores; ++k) {
-      const double sign = softmax ? 1.0 : -1.0;
-      for (std::size_t i = 0; i < n; ++i) x[i] = sign * scores[k][from + i] - top[i];
-      exp_stretch(x.data(), parts[k].data(), doubt.data());
-      for (std::size_t i = 0; i < stretch; ++i) sum[i] += parts[k][i];
+      exp_stretch(score_of(k), softmax ? 1.0 : -1.0, top.data(), parts[k].data(), sum.data());
     }
     if (!softmax) parts[0].fill(1.0);
-    std::array<Gradient, stretch> found;
+    invert_stretch(sum.data());
     for (std::size_t k = 0; k < n_scores; ++k) {
       const auto label = static_cast<std::int32_t>(softmax ? k : 1);
-      gradient_stretch(parts[k].data(), sum.data(), target.data(), label, found.data(),
-                       doubt.data());
-      std::copy_n(found.begin(), n, gradients[k] + from);
+      Gradient* to = gradients[k] + from;
+      gradient_stretch(parts[k].data(), sum.data(), target, label,
+                       full ? to : last_gradients.data(), doubt.data());
+      if (!full) std::copy_n(last_gradients.begin(), n, to);
     }
+    if (n_doubtful(doubt.data()) == 0) continue;
     for (std::size_t i = 0; i < n; ++i) {
       if (doubt[i] < largest_doubt) continue;
       for (std::size_t k = 0; k < n_scores; ++k) row_scores[k] = scores[k][from + i];

@@ -27,7 +27,8 @@ struct TreeNodes {
   // Of the gradients that the rows of the subsample recorded, squared and weighted: the scale of
   // the tree's gains follows from it (see ModelState::variance_in).
   __int128 squares = 0;
-  // False after a refresh: the histograms and the gains of all nodes have to be recomputed.
+  // False after a refresh: the histograms and the gains of all nodes have to be recomputed before
+  // anyone looks at them. Updates that keep the structure do not.
   bool counted = true;
 
   void drop_histograms() noexcept {

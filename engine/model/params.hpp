@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "core/hashing.hpp"
 #include "core/types.hpp"
+#include "model/subsample.hpp"
 
 namespace graftboost {
 
@@ -18,11 +18,10 @@ struct TrainingParams {
   std::uint64_t seed = 0;
   bool updatable = true;
 
-  // Whether a row belongs to a tree's subsample. A hash decides, so membership survives updates and
-  // nothing is stored.
+  Subsample subsample_of(std::size_t tree) const { return {seed, tree, subsample}; }
+  // Whether a row belongs to a tree's subsample.
   bool in_subsample(std::size_t tree, RowId id) const {
-    return subsample >= 1 ||
-           as_fraction(hash(seed, tree, static_cast<std::uint64_t>(id))) < subsample;
+    return subsample >= 1 || subsample_of(tree).contains(id);
   }
 };
 

@@ -96,9 +96,21 @@ ReachingRows RowShard::rows_in(std::size_t t, const std::vector<std::int32_t>& l
       if (found != end && *found == row) end = std::copy(found + 1, end, found);
     }
   }
-  Slot* middle = params.subsample >= 1 ? end : std::stable_partition(begin, end, [&](Slot row) {
-    return params.in_subsample(t, rows.ids[row]);
-  });
+  Slot* middle = end;
+  if (params.subsample < 1) {
+    const Subsample subsample = params.subsample_of(t);
+    Array<Slot> outside(static_cast<std::size_t>(end - begin));
+    std::size_t n_inside = 0, n_outside = 0;
+    for (const Slot* slot = begin; slot != end; ++slot) {
+      const Slot row = *slot;
+      const bool inside = subsample.contains(rows.ids[row]);
+      begin[n_inside] = outside[n_outside] = row;
+      n_inside += inside;
+      n_outside += !inside;
+    }
+    middle = begin + n_inside;
+    std::copy_n(outside.begin(), n_outside, middle);
+  }
   std::fill_n(end, slots_read_ahead, Slot{0});
   return {{begin, middle}, {middle, end}};
 }

@@ -18,9 +18,10 @@ RowsByNode::RowsByNode(const ModelState& model, std::size_t t)
     range.second = leaves.size();
   };
   visit(visit, 0);
+  const Subsample subsample = model.params.subsample_of(t);
   for (const RowShard& shard : model.shards) {
     rows_.push_back(sort_by_leaf(shard.trees[t].leaf_ids, shard.n_before(), leaves, [&](Slot row) {
-      return model.params.in_subsample(t, shard.rows.ids[row]);
+      return model.params.subsample >= 1 || subsample.contains(shard.rows.ids[row]);
     }));
   }
 }

@@ -1,6 +1,7 @@
 #include "train/boosting.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -95,25 +96,28 @@ class Booster {
         shard.trees[t].recorded.resize(n);
       }
     }
-    parallel_rows(
-        model_.shards, n_threads_, [&](std::size_t s, std::size_t begin, std::size_t end) {
-          RowShard& shard = model_.shards[s];
-          std::vector<const double*> scores;
-          std::vector<Gradient*> gradients;
-          for (std::size_t k = 0; k < k_trees_; ++k) {
-            scores.push_back(scores_[s][k].data());
-            gradients.push_back(shard.trees[first + k].recorded.data());
-          }
-          model_.loss.record({shard.rows.target.data(), shard.size()}, scores, gradients, begin,
-                             end);
-          if (!model_.params.updatable) return;
-          for (std::size_t k = 0; k < k_trees_; ++k) {
-            const __int128 squares =
-                sum_of_squares(shard.recorded_in(first + k, model_.loss.kind), begin, end);
-            const std::lock_guard lock(squares_lock_);
-            squares_[k] += squares;
-          }
-        });
+    parallel_rows(model_.shards, n_threads_,
+                  [&](std::size_t s, std::size_t begin, std::size_t end) {
+                    RowShard& shard = model_.shards[s];
+                    std::vector<const double*> scores;
+                    std::vector<Gradient*> gradients;
+                    for (std::size_t k = 0; k < k_trees_; ++k) {
+                      scores.push_back(scores_[s][k].data());
+                      gradients.push_back(shard.trees[first + k].recorded.data());
+                    }
+                    model_.loss.record({shard.rows.target.data(), shard.size()}, scores, gradients,
+                                       begin, end);
+                    // With a subsample, choose_rows() adds up what is left.
+                    if (!model_.params.updatable || model_.params.subsample < 1) return;
+                    for (std::size_t k = 0; k < k_trees_; ++k)
+                      add_squares(first + k, shard, begin, end);
+                  });
+  }
+
+  void add_squares(std::size_t t, const RowShard& shard, std::size_t begin, std::size_t end) {
+    const __int128 squares = sum_of_squares(shard.recorded_in(t, model_.loss.kind), begin, end);
+    const std::lock_guard lock(squares_lock_);
+    squares_[t % k_trees_] += squares;
   }
 
   void grow(std::size_t first, std::size_t k, int n_threads) {
@@ -121,13 +125,11 @@ class Booster {
     WorkplacePtr workplace = borrow_workplace(n_threads);
     GrowingRows<Sums>& rows = workplace->rows;
     rows.begin(t, model_.loss.kind);
-    std::vector<std::vector<Slot>> outside;
-    for (std::size_t s = 0; s < model_.shards.size(); ++s)
-      outside.push_back(choose_rows(t, s, rows, n_threads));
+    for (std::size_t s = 0; s < model_.shards.size(); ++s) choose_rows(t, s, rows, n_threads);
     TreeNodes& nodes = model_.nodes[t];
     nodes.tree = workplace->grower.grow(rows, model_.params.max_leaf_nodes);
     for (std::size_t s = 0; s < model_.shards.size(); ++s)
-      place_rows(t, s, rows, outside[s], scores_[s][k].data(), n_threads);
+      place_rows(t, s, rows, scores_[s][k].data(), n_threads);
     if (model_.params.updatable) {
       TreeHistograms<Sums> histograms = workplace->grower.take_histograms();
       trim_histograms(model_, nodes.tree, histograms);
@@ -138,9 +140,8 @@ class Booster {
     return_workplace(std::move(workplace), n_threads);
   }
 
-  // Starts the growth with the tree's subsample. Returns the rows outside it, which record nothing.
-  std::vector<Slot> choose_rows(std::size_t t, std::size_t s, GrowingRows<Sums>& rows,
-                                int n_threads) {
+  // Starts the growth with the tree's subsample. The rows outside it record nothing.
+  void choose_rows(std::size_t t, std::size_t s, GrowingRows<Sums>& rows, int n_threads) {
     RowShard& shard = model_.shards[s];
     const std::size_t n = shard.size();
     Slot* slots = rows.start(s, n);
@@ -148,29 +149,38 @@ class Booster {
       parallel_blocks(n_threads, n, rows_together, [&](std::size_t begin, std::size_t end) {
         std::iota(slots + begin, slots + end, static_cast<Slot>(begin));
       });
-      return {};
+      return;
     }
-    std::vector<Slot> outside;
-    std::size_t n_inside = 0;
-    const RecordedGradients recorded = shard.recorded_in(t, model_.loss.kind);
-    __int128& squares = squares_[t % k_trees_];  // each tree has its own
-    for (Slot row = 0; row < n; ++row) {
-      if (model_.params.in_subsample(t, shard.rows.ids[row])) {
-        slots[n_inside++] = row;
-      } else {
-        outside.push_back(row);
-        squares -= recorded.square_of(row);
-        shard.trees[t].recorded[row] = 0;
-      }
+    // Each block of rows is divided where it lies, and the lists are moved together afterwards.
+    Slot* outside = rows.start_outside(s, n);
+    Gradient* recorded = shard.trees[t].recorded.data();
+    const Subsample subsample = model_.params.subsample_of(t);
+    std::vector<std::size_t> n_chosen(n / rows_together + 1);
+    parallel_blocks(n_threads, n, rows_together, [&](std::size_t begin, std::size_t end) {
+      std::array<std::int32_t, rows_together> inside;
+      subsample.find(shard.rows.ids.data() + begin, end - begin, inside.data());
+      for (std::size_t i = 0; i < end - begin; ++i) recorded[begin + i] &= inside[i];
+      n_chosen[begin / rows_together] =
+          divide(inside.data(), begin, end - begin, slots + begin, outside + begin);
+      if (model_.params.updatable) add_squares(t, shard, begin, end);
+    });
+    std::size_t n_inside = 0, n_outside = 0;
+    for (std::size_t begin = 0; begin < n; begin += rows_together) {
+      const std::size_t size = std::min(rows_together, n - begin);
+      const std::size_t chosen = n_chosen[begin / rows_together];
+      std::copy_n(slots + begin, chosen, slots + n_inside);
+      std::copy_n(outside + begin, size - chosen, outside + n_outside);
+      n_inside += chosen;
+      n_outside += size - chosen;
     }
     rows.start(s, n_inside);
-    return outside;
+    rows.start_outside(s, n_outside);
   }
 
   // Writes the leaf of every row first and adds the leaves' values to the scores in a second pass:
   // leaf ids are written in random order but fit in cache, which scores would not.
-  void place_rows(std::size_t t, std::size_t s, const GrowingRows<Sums>& rows,
-                  const std::vector<Slot>& outside, double* scores, int n_threads) {
+  void place_rows(std::size_t t, std::size_t s, const GrowingRows<Sums>& rows, double* scores,
+                  int n_threads) {
     const Tree& tree = model_.nodes[t].tree;
     RowShard& shard = model_.shards[s];
     LeafIds& leaf_ids = shard.trees[t].leaf_ids;
@@ -178,12 +188,9 @@ class Booster {
       parallel(n_threads, tree.leaves.size(), [&](std::size_t leaf) {
         for (const Slot row : rows.rows_of(s, tree.leaves[leaf]))
           ids[row] = static_cast<LeafId>(leaf);
+        for (const Slot row : rows.outside_of(s, tree.leaves[leaf]))
+          ids[row] = static_cast<LeafId>(leaf);
       });
-      for (const Slot row : outside) {
-        const NodeIndex leaf =
-            tree.route([&](std::uint32_t column) { return shard.rows.code(row, column); });
-        ids[row] = static_cast<LeafId>(tree[leaf].leaf);
-      }
     });
     const std::vector<double> values = tree.leaf_values();
     parallel_blocks(n_threads, shard.size(), rows_together,

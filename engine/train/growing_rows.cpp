@@ -42,13 +42,16 @@ GrowingRows<Sums>::GrowingRows(const Shards& shards, const GrowingCells& cells, 
       cells_(cells),
       n_threads_(n_threads),
       cells_per_row_(shards.cells_per_row() + 1) {
-  for (std::size_t s = 0; s < shards.size(); ++s)
+  for (std::size_t s = 0; s < shards.size(); ++s) {
     parts_.emplace_back(shards[s].rows, cells.entries(s), n_threads);
+    outside_.emplace_back(shards[s].rows, cells.entries(s), n_threads);
+  }
 }
 
 template <class Sums>
 void GrowingRows<Sums>::begin(std::size_t t, LossKind kind) {
   recorded_.clear();
+  has_outside_ = false;
   for (const RowShard& shard : shards_) recorded_.push_back(shard.recorded_in(t, kind));
 }
 

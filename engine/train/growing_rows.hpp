@@ -41,9 +41,14 @@ class GrowingRows {
  public:
   GrowingRows(const Shards& shards, const GrowingCells& cells, int n_threads);
 
-  // Begins tree t. The caller writes the root's rows of each shard (see RowPartition::start).
+  // Begins tree t. The caller writes the root's rows of each shard (see RowPartition::start): those
+  // that are counted, and those outside the tree's subsample, which are only routed.
   void begin(std::size_t t, LossKind kind);
   Slot* start(std::size_t shard, std::size_t n_rows) { return parts_[shard].start(n_rows); }
+  Slot* start_outside(std::size_t shard, std::size_t n_rows) {
+    has_outside_ = true;
+    return outside_[shard].start(n_rows);
+  }
 
   // Counts the root, or another node, into a histogram of all active cells. `meanwhile` is work for
   // a thread that has no rows to count.
@@ -54,11 +59,16 @@ class GrowingRows {
   Totals total() const;
   void split(NodeIndex parent, const Split& split, NodeIndex left, NodeIndex right) {
     for (RowPartition& part : parts_) part.split(parent, split, left, right);
+    if (!has_outside_) return;
+    for (RowPartition& part : outside_) part.split(parent, split, left, right);
   }
 
   std::size_t n_shards() const { return parts_.size(); }
   std::span<const Slot> rows_of(std::size_t shard, NodeIndex node) const {
     return parts_[shard].rows_of(node);
+  }
+  std::span<const Slot> outside_of(std::size_t shard, NodeIndex node) const {
+    return has_outside_ ? outside_[shard].rows_of(node) : std::span<const Slot>();
   }
 
  private:
@@ -71,7 +81,9 @@ class GrowingRows {
   const GrowingCells& cells_;
   int n_threads_;
   double cells_per_row_;
-  std::vector<RowPartition> parts_;  // one per shard
+  std::vector<RowPartition> parts_;    // one per shard
+  std::vector<RowPartition> outside_;  // likewise
+  bool has_outside_ = false;
   std::vector<RecordedGradients> recorded_;
   std::vector<Histogram<Sums>> partial_;  // counts of single threads
   Array<Sums> of_rows_;                   // what each row of a shard adds to the tree

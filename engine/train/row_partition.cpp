@@ -16,10 +16,13 @@ constexpr std::size_t least_rows_to_share = 4'000;
 }  // namespace
 
 Slot* RowPartition::start(std::size_t n_rows) {
-  slots_.resize(n_rows + slots_read_ahead);
-  std::fill(slots_.begin() + n_rows, slots_.end(), Slot{0});
-  left_scratch_.resize(n_rows);
-  right_scratch_.resize(n_rows);
+  // Never made smaller: that would overwrite what is dropped, in every tree.
+  if (slots_.size() < n_rows + slots_read_ahead) {
+    slots_.resize(n_rows + slots_read_ahead);
+    left_scratch_.resize(n_rows);
+    right_scratch_.resize(n_rows);
+  }
+  std::fill_n(slots_.begin() + n_rows, slots_read_ahead, Slot{0});
   ranges_.assign(1, {0, n_rows});
   return slots_.data();
 }

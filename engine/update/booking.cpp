@@ -13,6 +13,9 @@ void book_sums(const UpdateContext& context, std::size_t t, ChangedRows& changed
   const auto leaf_of = [&](std::size_t i) { return tree.leaves[changed.leaf(t, i)]; };
   context.undo.save_paths(t, changed.size(), leaf_of);
   const RecordedGradients recorded = changed.recorded_in(t, model.loss.kind);
+  // Many rows are added up in their leaves first, and then each node in its parent.
+  const bool many = changed.size() > tree.nodes.size();
+  WipedVector<Totals> changes(many ? tree.nodes.size() : 0);
   for (std::size_t i = 0; i < changed.size(); ++i) {
     const auto row = static_cast<Slot>(i);
     const bool inside = model.params.in_subsample(t, rows.ids[i]), enters = changed.enters(i);
@@ -20,14 +23,24 @@ void book_sums(const UpdateContext& context, std::size_t t, ChangedRows& changed
     if (!inside) continue;
     counts.work += cost::booked_row;
     const Totals totals = recorded.of(row);
-    for (NodeIndex node = leaf_of(i); node != no_node; node = tree[node].parent)
+    if (many) {
+      Totals& change = changes[static_cast<std::size_t>(leaf_of(i))];
+      enters ? change += totals : change -= totals;
+    }
+    for (NodeIndex node = leaf_of(i); !many && node != no_node; node = tree[node].parent)
       enters ? tree[node].sums += totals : tree[node].sums -= totals;
     const __int128 square = recorded.square_of(row);
     nodes.squares += enters ? square : -square;
   }
+  for (std::size_t i = changes.size(); i-- > 0;) {  // children come after their parent
+    Node& node = tree.nodes[i];
+    node.sums += changes[i];
+    if (i != 0) changes[static_cast<std::size_t>(node.parent)] += changes[i];
+    if (node.is_leaf()) node.value = model.leaf_value(node.sums);
+  }
   for (std::size_t i = n_removed; i < changed.size(); ++i) {
     Node& leaf = tree[leaf_of(i)];
-    leaf.value = model.leaf_value(leaf.sums);
+    if (!many) leaf.value = model.leaf_value(leaf.sums);
     scores[i - n_removed] += leaf.value;
   }
 }
@@ -64,6 +77,31 @@ void HistogramBooker<Sums>::book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf
   book(nodes, top, leaf, {rows, row, cells_, codes, totals, enters, features}, touched, counts);
 }
 
+// As book() does, without histograms. What is counted must not depend on whether there are any.
+template <class Sums>
+bool HistogramBooker<Sums>::touch_paths(std::size_t t, const ChangedRows& changed,
+                                        TouchedNodes& touched, UpdateCounts& counts) const {
+  const ModelState& model = context_.model;
+  const Tree& tree = model.nodes.tree(t);
+  std::vector<std::int64_t> path_length(tree.leaves.size());  // of leaves that were touched
+  bool any = false;
+  for (std::size_t row = 0; row < changed.size(); ++row) {
+    if (!model.params.in_subsample(t, changed.rows().ids[row])) continue;
+    any = true;
+    const std::size_t leaf = changed.leaf(t, row);
+    if (path_length[leaf] == 0) {
+      for (NodeIndex i = tree.leaves[leaf]; i != no_node; i = tree[i].parent) {
+        touched.touched[static_cast<std::size_t>(i)] = true;
+        ++path_length[leaf];
+      }
+    }
+    counts.work += cost::booked_row;
+    counts.work.add(cost::booked_cell * static_cast<double>(changed.cells_of(row).size()) / 2,
+                    path_length[leaf]);
+  }
+  return any;
+}
+
 template <class Sums>
 void HistogramBooker<Sums>::book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf,
                                  const BookedRow& row, TouchedNodes& touched,
@@ -95,13 +133,13 @@ bool HistogramBooker<Sums>::book_all(std::size_t t, const ChangedRows& changed,
                                      TouchedNodes& touched, UpdateCounts& counts, bool back) {
   const ModelState& model = context_.model;
   TreeNodes& nodes = context_.model.nodes[t];
+  if (!nodes.counted) return touch_paths(t, changed, touched, counts);
   const RecordedGradients recorded = changed.recorded_in(t, model.loss.kind);
   sort_by_leaf(t, changed);
   for (const Slot row : by_leaf_) {
     const bool enters = changed.enters(row) != back;
     std::span<const Code> codes;
-    if (codes_asked_for(enters))
-      codes = back ? decode(changed.rows(), row) : changed.codes_of(row);
+    if (codes_asked_for(enters)) codes = back ? decode(changed.rows(), row) : changed.codes_of(row);
     book(nodes, no_node, nodes.tree.leaves[changed.leaf(t, row)],
          {changed.rows(), row, changed.cells_of(row), codes, recorded.of(row), enters,
           grouped_ ? &changed.features_of(row) : nullptr},

@@ -43,6 +43,7 @@ class HistogramBooker {
             const Totals& totals, bool enters, const WipedVector<std::uint32_t>* features,
             TouchedNodes& touched, UpdateCounts& counts);
   // Books all changed rows of a tree, or books them back; false if none is in the tree's subsample.
+  // If the tree has no histograms because a refresh dropped them, only notes the nodes touched.
   bool book_all(std::size_t t, const ChangedRows& changed, TouchedNodes& touched,
                 UpdateCounts& counts, bool back = false);
   // Books the cells of columns that are laid out from now on. `is_counted`: the histograms were
@@ -66,6 +67,8 @@ class HistogramBooker {
   bool codes_asked_for(bool enters) const { return enters && decodes_; }
   std::span<const Code> decode(const RowTable& rows, Slot row);
   void sort_by_leaf(std::size_t t, const ChangedRows& changed);
+  bool touch_paths(std::size_t t, const ChangedRows& changed, TouchedNodes& touched,
+                   UpdateCounts& counts) const;
 
   const UpdateContext& context_;
   bool grouped_, decodes_;

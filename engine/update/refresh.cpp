@@ -1,17 +1,19 @@
 #include "update/refresh.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <functional>
 #include <vector>
 
 #include "core/parallel.hpp"
 #include "model/running_scores.hpp"
+#include "update/leaf_sums.hpp"
 
 namespace graftboost {
 namespace {
 
-constexpr std::size_t rows_together = 4096;
+constexpr std::size_t rows_together = LeafSums::most_rows;
 
 // Goes iteration by iteration: scores before it, gradients, sums of its leaves, values. All memory
 // is allocated before the first gradient is overwritten, so nothing can fail after that.
@@ -35,7 +37,8 @@ class Refresher {
     }
     for (std::size_t k = 0; k < k_trees_; ++k) values_before_.emplace_back(n_leaf_ids);
     for (int i = 0; i < std::max(n_threads, 1); ++i)
-      shares_.emplace_back(k_trees_, n_leaf_ids * k_trees_);
+      shares_.push_back(
+          {RecordScratch(k_trees_), std::vector<LeafSums>(k_trees_, LeafSums(n_leaf_ids))});
   }
 
   void run() {
@@ -45,10 +48,8 @@ class Refresher {
         record(begin, std::min(begin + rows_together, n), shares_[share]);
     };
     for (first_ = 0; first_ < model_.nodes.size(); first_ += k_trees_) {
-      for (Share& share : shares_) {
-        std::fill(share.sums.begin(), share.sums.end(), Totals{});
-        std::fill(share.squares.begin(), share.squares.end(), 0);
-      }
+      for (Share& share : shares_)
+        for (LeafSums& sums : share.sums) sums.clear();
       for (shard_ = 0; shard_ < model_.shards.size(); ++shard_) {
         for (std::size_t k = 0; k < k_trees_; ++k)
           to_[k] = model_.shards[shard_].trees[first_ + k].recorded.data();
@@ -60,17 +61,11 @@ class Refresher {
   }
 
  private:
-  // What one thread needs, and the sums that it adds up: by tree and leaf id.
+  // What one thread needs, and the sums that it adds up: per tree of the iteration.
   struct Share {
-    Share(std::size_t n_scores, std::size_t n_sums)
-        : recording(n_scores), sums(n_sums), squares(n_scores) {}
-
     RecordScratch recording;
-    WipedVector<Totals> sums;
-    std::vector<__int128> squares;  // by tree
+    std::vector<LeafSums> sums;
   };
-
-  std::size_t n_leaf_ids() const { return values_before_[0].size(); }
 
   // A block of rows goes through all of an iteration while it is in cache.
   void record(std::size_t begin, std::size_t end, Share& share) {
@@ -83,19 +78,14 @@ class Refresher {
                        share.recording);
     for (std::size_t k = 0; k < k_trees_; ++k) {
       const std::size_t t = first_ + k;
-      Totals* sums = share.sums.data() + k * n_leaf_ids();
-      const RecordedGradients recorded = shard.recorded_in(t, model_.loss.kind);
-      shard.trees[t].leaf_ids.visit([&](const auto* leaf_ids) {
-        for (std::size_t r = begin; r < end; ++r) {
-          const auto row = static_cast<Slot>(r);
-          if (model_.params.in_subsample(t, shard.rows.ids[row])) {
-            sums[leaf_ids[row]] += recorded.of(row);
-            share.squares[k] += recorded.square_of(row);
-          } else {
-            to_[k][row] = 0;
-          }
-        }
-      });
+      if (model_.params.subsample < 1) {
+        std::array<std::int32_t, rows_together> inside;
+        model_.params.subsample_of(t).find(shard.rows.ids.data() + begin, end - begin,
+                                           inside.data());
+        for (std::size_t i = 0; i < end - begin; ++i) to_[k][begin + i] &= inside[i];
+      }
+      share.sums[k].add(shard.recorded_in(t, model_.loss.kind), shard.trees[t].leaf_ids, begin,
+                        end);
     }
   }
 
@@ -103,8 +93,8 @@ class Refresher {
     Tree& tree = model_.nodes[first_ + k].tree;
     for (std::size_t i = tree.nodes.size(); i-- > 0;) {  // children come after their parent
       Node& node = tree.nodes[i];
-      node.sums = node.is_leaf() ? sums_of_leaf(k, node.leaf)
-                                 : tree[node.left].sums + tree[node.right].sums;
+      node.sums =
+          node.is_leaf() ? sums_of_leaf(k, node) : tree[node.left].sums + tree[node.right].sums;
       node.value = model_.leaf_value(node.sums);
       if (node.is_leaf()) {
         values_before_[k][static_cast<std::size_t>(node.leaf)] = node.value;
@@ -113,14 +103,19 @@ class Refresher {
       }
     }
     model_.nodes[first_ + k].squares = 0;
-    for (const Share& share : shares_) model_.nodes[first_ + k].squares += share.squares[k];
+    for (const Share& share : shares_) model_.nodes[first_ + k].squares += share.sums[k].squares();
     model_.nodes[first_ + k].drop_histograms();
   }
 
-  Totals sums_of_leaf(std::size_t k, std::int32_t leaf) const {
-    Totals sum;
-    for (const Share& share : shares_)
-      sum += share.sums[k * n_leaf_ids() + static_cast<std::size_t>(leaf)];
+  // The rows of a leaf stay, so neither their number nor hessians that do not depend on scores
+  // change.
+  Totals sums_of_leaf(std::size_t k, const Node& leaf) const {
+    Totals sum{0, 0, leaf.sums.n};
+    for (const Share& share : shares_) {
+      sum.g += share.sums[k].of(leaf.leaf).g;
+      sum.h += share.sums[k].of(leaf.leaf).h;
+    }
+    if (model_.loss.kind == LossKind::squared) sum.h = leaf.sums.h;
     return sum;
   }
 

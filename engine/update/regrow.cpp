@@ -75,18 +75,18 @@ Regrown<Sums> Regrower<Sums>::regrow(std::size_t t, NodeIndex top, int n_leaves,
     counted.fill(Sums(Totals{}));
   }
   rows_.begin(t, model_.loss.kind);
-  std::vector<ReachingRows> reached;
   std::size_t n_inside = 0;
   for (std::size_t s = 0; s < model_.shards.size(); ++s) {
     RowShard& shard = model_.shards[s];
-    reached.push_back(shard.rows_in(t, leaves, model_.params, slots_[s]));
-    const auto [inside, outside] = reached.back();
+    const auto [inside, outside] = shard.rows_in(t, leaves, model_.params, slots_[s]);
     if (!counted.empty())
       accumulate(shard.rows, shard.recorded_in(t, model_.loss.kind), inside, counted.data());
     shard.save_rows(t, inside);
     shard.save_rows(t, outside);
     result.more_squares += record_fresh(t, s, inside);
     std::copy(inside.begin(), inside.end(), rows_.start(s, inside.size()));
+    if (model_.params.subsample < 1)
+      std::copy(outside.begin(), outside.end(), rows_.start_outside(s, outside.size()));
     n_inside += inside.size();
   }
   if (!counted.empty()) result.before = NodeHistogram<Sums>(model_.layout(), counted);
@@ -98,8 +98,7 @@ Regrown<Sums> Regrower<Sums>::regrow(std::size_t t, NodeIndex top, int n_leaves,
   graft.leaf_ids = leaves;
   graft.leaf_ids.insert(graft.leaf_ids.end(), spare.begin(), spare.end());
   graft.subtree = grower_.grow(rows_, n_leaves);
-  for (std::size_t s = 0; s < model_.shards.size(); ++s)
-    place_rows(t, s, graft, reached[s].outside);
+  for (std::size_t s = 0; s < model_.shards.size(); ++s) place_rows(t, s, graft);
   graft.histograms = grower_.take_histograms();
   graft.bounds = grower_.take_bounds();
   ++counts.nodes_regrown;
@@ -130,23 +129,16 @@ __int128 Regrower<Sums>::record_fresh(std::size_t t, std::size_t s, std::span<co
 }
 
 template <class Sums>
-void Regrower<Sums>::place_rows(std::size_t t, std::size_t s, const Graft<Sums>& graft,
-                                std::span<const Slot> outside) {
+void Regrower<Sums>::place_rows(std::size_t t, std::size_t s, const Graft<Sums>& graft) {
   RowShard& shard = model_.shards[s];
   const Tree& subtree = graft.subtree;
-  const auto id_of = [&](const Node& leaf) {
-    return graft.leaf_ids[static_cast<std::size_t>(leaf.leaf)];
-  };
   shard.trees[t].leaf_ids.visit([&]<class LeafId>(LeafId* leaf_ids) {
     for (std::size_t i = 0; i < subtree.nodes.size(); ++i) {
       if (!subtree.nodes[i].is_leaf()) continue;
-      const auto id = static_cast<LeafId>(id_of(subtree.nodes[i]));
+      const auto number = static_cast<std::size_t>(subtree.nodes[i].leaf);
+      const auto id = static_cast<LeafId>(graft.leaf_ids[number]);
       for (const Slot row : rows_.rows_of(s, static_cast<NodeIndex>(i))) leaf_ids[row] = id;
-    }
-    for (const Slot row : outside) {
-      const NodeIndex i =
-          subtree.route([&](std::uint32_t column) { return shard.rows.code(row, column); });
-      leaf_ids[row] = static_cast<LeafId>(id_of(subtree[i]));
+      for (const Slot row : rows_.outside_of(s, static_cast<NodeIndex>(i))) leaf_ids[row] = id;
     }
   });
 }

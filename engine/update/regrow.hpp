@@ -44,8 +44,7 @@ class Regrower {
   NodeHistogram<Sums> derive(const TreeNodes& nodes, NodeIndex i) const;
   // Returns what it adds to the tree's sum of squared gradients.
   __int128 record_fresh(std::size_t t, std::size_t shard, std::span<const Slot> slots);
-  void place_rows(std::size_t t, std::size_t shard, const Graft<Sums>& graft,
-                  std::span<const Slot> outside);
+  void place_rows(std::size_t t, std::size_t shard, const Graft<Sums>& graft);
   void book_difference(TreeNodes& nodes, const Regrown<Sums>& regrown, UpdateCounts& counts);
   void join(std::size_t t, std::vector<Regrown<Sums>> regrown, std::vector<Graft<Sums>> grafts,
             UpdateCounts& counts);

@@ -14,11 +14,11 @@ template <class Sums>
 void restore(const UpdateContext& context, std::size_t t) {
   TreeNodes& nodes = context.model.nodes[t];
   recount_tree<Sums>(context.model, t, context.gain);
+  nodes.counted = true;
   SplitChecker<Sums> checker(context);
   TreeCheck<Sums> check;
   check.reset(t, nodes.tree.nodes.size(), false);
   checker.evaluate_all(check);
-  nodes.counted = true;
   trim_histograms(context.model, nodes.tree, std::get<TreeHistograms<Sums>>(nodes.histograms));
 }
 

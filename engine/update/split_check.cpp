@@ -133,6 +133,7 @@ void SplitChecker<Sums>::finish(TreeCheck<Sums>& check) {
     // The rows whose features have yet to be evaluated are not known in the next update.
     if (nodes_->bounds[i].is_pending()) nodes_->bounds[i].forget();
   }
+  if (!nodes_->counted) return;  // nor are there gains from which an order would follow
   // The key of a node changes by no more than the gains on its path.
   nodes_->order_slack -= 2 * (check.change_in_survey + check.largest_change);
   check.order_changed =
@@ -199,6 +200,7 @@ void SplitChecker<Sums>::check_children(NodeIndex i, std::size_t depth) {
 
 template <class Sums>
 void SplitChecker<Sums>::check_leaf(NodeIndex i, std::size_t depth) {
+  if (!nodes_->counted) return;  // its gain will be recomputed with the histograms
   const bool splits = may_split(i);
   if (splits && !require_histogram(i, depth)) return;
   const BestSplit best = splits ? evaluation_.find_best(on_path(i, depth)) : BestSplit{};

@@ -62,7 +62,7 @@ void TreeBooker::start() {
 // Books the sums of a tree's nodes, and tells the shards where the added rows are.
 void TreeBooker::book_tree(std::size_t t, std::span<const Gradient> gradients,
                            std::span<double> scores) {
-  if (!model_.nodes[t].counted) restore(t);
+  if (!model_.nodes[t].counted && evaluates_candidates(t)) restore(t);
   book_sums(context_, t, changed_, gradients, scores, progress_[t].counts);
   context_.variance[t] = model_.variance_in(t);
   const RecordedGradients recorded = changed_.recorded_in(t, model_.loss.kind);
@@ -70,6 +70,14 @@ void TreeBooker::book_tree(std::size_t t, std::span<const Gradient> gradients,
     const auto [shard, slot] = changed_.location(i);
     model_.shards[shard].place(t, slot, changed_.leaf(t, i), recorded.gradient[i]);
   }
+}
+
+// If every split is kept, nobody asks for the gains of other candidates, and histograms that a
+// refresh dropped stay dropped: the gains of leaves follow from the rows whenever they are restored.
+// Not so where rows are deferred: their leaves keep the gain from before these rows.
+bool TreeBooker::evaluates_candidates(std::size_t t) const {
+  const UpdateRule& rule = context_.rule;
+  return rule.defers || !rule.keeps_structure() || !model_.nodes.tree(t)[0].deferred.empty();
 }
 
 // After a refresh, before the changed rows are booked. Takes about three quarters of a refit, and

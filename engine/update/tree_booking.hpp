@@ -31,6 +31,7 @@ class TreeBooker {
  private:
   void start();
   void book_tree(std::size_t t, std::span<const Gradient> gradients, std::span<double> scores);
+  bool evaluates_candidates(std::size_t t) const;
   void restore(std::size_t t);
 
   UpdateContext& context_;

@@ -182,6 +182,48 @@ def test_updates(
     engine_model.check_state(n_threads=1)
 
 
+@settings(max_examples=30, deadline=None)
+@given(
+    options=DATA_OPTIONS,
+    subsample=st.sampled_from([1.0, 0.5]),
+    keeping=st.sampled_from([by_fidelity(0.0, 0.0), reference.UpdateRule("regret", np.inf)]),
+    last=RULES,
+    refreshes=st.lists(st.booleans(), min_size=2, max_size=4),
+)
+def test_window_with_kept_structure(
+    options: dict[str, Any],
+    subsample: float,
+    keeping: reference.UpdateRule,
+    last: reference.UpdateRule,
+    refreshes: list[bool],
+) -> None:
+    """Steps of a window that keep the structure, with refreshes in between; then any update.
+
+    The engine counts no histograms until the last update; the reference always has all gains.
+    """
+    everything = make_data(**options, n_rows=130)
+    if everything.weight is not None:
+        everything.weight[0] = everything.weight.max() + 1
+    held = everything.take(np.arange(90))
+    training = {**TRAINING, "n_estimators": 2, "subsample": subsample}
+    engine_model, model = fit_both(held, **training)
+    begin, end = 1, 90
+    for n, refresh in zip([1, *[8] * (len(refreshes) - 1), 2], [*refreshes, False], strict=True):
+        rule = last if n == 2 else keeping
+        into = everything.take(np.arange(end, end + n))
+        out = everything.ids[begin : begin + n]
+        begin, end = begin + n, end + n
+        counts = update_engine_model(engine_model, into, out, *astuple(rule))
+        if counts.refitted:
+            return  # the reference does not estimate costs
+        update_reference(model, into, out, rule)
+        if refresh:
+            engine_model.refresh(n_threads=2)
+            reference.refresh(model)
+        engine_model.check_state(n_threads=1)
+    assert_same(engine_model, model, everything.X)
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
