@@ -25,7 +25,7 @@ inline constexpr NodeIndex no_node = -1;
 inline constexpr double leaf_value_grid = 0x1p-32;
 inline constexpr double largest_leaf_value = 0x1p15;
 
-// Smaller gains are rounding errors, and no split is made for them.
+// Smaller gains of rows without weights are rounding errors, and no split is made for them.
 inline constexpr double least_gain = 1e-9;
 
 // For every kind of split, one comparison of codes modulo 2^16 decides whether a row goes left:

@@ -107,7 +107,7 @@ void check_summary(const Summary& s) {
   require(positive(s.loss.scale), "scale is not positive");
   require(positive(s.loss.weight_scale), "weight_scale is not positive");
   require(positive(s.loss.weight_unit), "weight_unit is not positive");
-  require(positive(s.loss.least_hessian), "least_hessian is not positive");
+  require(positive(s.loss.typical_weight), "typical_weight is not positive");
   require(p.n_estimators >= 1, "n_estimators is below 1");
   require(positive(p.learning_rate), "learning_rate is not positive");
   require(p.max_leaf_nodes >= 2 && static_cast<std::size_t>(p.max_leaf_nodes) <= most_leaves,

@@ -152,10 +152,10 @@ std::int32_t Loss::target_on_grid(double y) const {
   return static_cast<std::int32_t>(std::nearbyint(scaled / target_grid));
 }
 
-// Everything here is a sum of integers, so it does not depend on the order of rows.
+// Everything here is a sum or an order statistic of integers, so it does not depend on the order of
+// rows.
 void Loss::set_weight_scale(std::span<const std::span<const double>> weights) {
-  constexpr int precision = 40;            // bits of a weight below the largest
-  constexpr double largest_mean = 0x1p30;  // weights above are scaled down
+  constexpr int precision = 40;  // bits of a weight below the largest
   const int most_bits = kind == LossKind::squared ? 20 : 24;
   const auto each = [&](auto&& use) {
     for (const std::span<const double> part : weights)
@@ -163,31 +163,33 @@ void Loss::set_weight_scale(std::span<const std::span<const double>> weights) {
   };
   double largest = 0;
   each([&](double weight) { largest = std::max(largest, weight); });
-  if (!(largest > 0)) return;
   const double top = power_of_two_below(largest);
   unsigned __int128 sum = 0;
-  std::int64_t n = 0;
+  std::size_t n = 0;
   each([&](double weight) {
     sum += static_cast<std::uint64_t>(std::nearbyint(std::ldexp(weight / top, precision)));
     n += weight != 0;
   });
-  const double mean = std::max(static_cast<double>(sum) / static_cast<double>(n) * 0x1p-40 * top,
-                               std::numeric_limits<double>::denorm_min());
-  weighted = true;
-  weight_scale = 1;
-  if (mean < 1) weight_scale = power_of_two_below(mean);
-  if (mean > largest_mean) weight_scale = power_of_two_below(mean / largest_mean);
-  // The finest unit for which the sums do not overflow.
+  // The finest unit for which the sums do not overflow, as a fraction of `top`.
   const int room = std::bit_width(static_cast<std::uint64_t>(most_weight() / 2)) - 1;
   const int bits = std::clamp(room + precision - bit_width(sum - 1), 0, most_bits);
-  weight_unit = std::ldexp(top / weight_scale, -bits);
 
-  // Weights of at least one mean how often a row counts; smaller ones are only relative.
-  std::int64_t units = 0;
-  each([&](double weight) { units += weight_on_grid(weight); });
-  const double mean_unit = static_cast<double>(units) / static_cast<double>(n) * weight_unit;
-  least_hessian =
-      Loss{}.least_hessian * (mean < 1 ? mean_unit : std::min(1.0, mean_unit) / weight_scale);
+  WipedVector<Weight> units;
+  units.reserve(n);
+  each([&](double weight) {
+    if (weight == 0) return;
+    const double in_units = std::nearbyint(std::ldexp(weight / top, bits));
+    units.push_back(static_cast<Weight>(std::max(1.0, in_units)));
+  });
+  const auto median = units.begin() + static_cast<std::ptrdiff_t>((n - 1) / 2);
+  std::nth_element(units.begin(), median, units.end());
+  const double typical = *median;
+  weighted = true;
+  // The smallest doubles have no power of two so far below them.
+  weight_scale = std::max(std::ldexp(top, std::ilogb(typical) - bits),
+                          std::numeric_limits<double>::denorm_min());
+  weight_unit = std::ldexp(top / weight_scale, -bits);
+  typical_weight = typical * weight_unit;
 }
 
 Weight Loss::weight_on_grid(double weight) const {
@@ -208,9 +210,11 @@ std::vector<double> Loss::base_scores(const TargetSums& sums) const {
     const double mean = static_cast<double>(sums.sum) / static_cast<double>(sums.weight);
     return {on_leaf_grid(mean * target_grid)};
   }
-  // A class without rows counts half a unit, so that its probability is small but not zero.
+  // A class without weight counts as half a row of typical weight, so that its probability is small
+  // but not zero.
   const auto share = [&](int k) {
-    return std::max(static_cast<double>(sums.classes[static_cast<std::size_t>(k)]), 0.5);
+    const std::int64_t weight = sums.classes[static_cast<std::size_t>(k)];
+    return weight == 0 ? typical_weight / weight_unit / 2 : static_cast<double>(weight);
   };
   if (kind == LossKind::logistic) return {on_leaf_grid(std::log(share(1) / share(0)))};
   double total = 0;

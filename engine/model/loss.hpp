@@ -74,7 +74,10 @@ struct Loss {
   bool weighted = false;
   double weight_scale = 1;
   double weight_unit = 1;
-  double least_hessian = 0.1;  // what a child of a split needs
+  // The median of the positive weights at fit, in units of weight_scale, so from 1 to 2. What a
+  // gain or a hessian is compared with is meant for rows of this weight, so that a model does not
+  // depend on the unit in which weights are given. A mean would depend on a single large weight.
+  double typical_weight = 1;
 
   static constexpr int probability_bits = 20;
   static constexpr int target_bits = 24;
@@ -126,8 +129,8 @@ struct Loss {
     const int shift = kind == LossKind::squared ? weighted_gradient_shift : 0;
     return (largest_sum / largest_gradient()) << shift;
   }
-  // Sets the scale and the unit of weights, and the hessian that a child needs, for rows with these
-  // weights, of which at least one is positive. The weights may lie in several arrays.
+  // Sets the scale and the unit of weights and the typical weight, for rows with these weights, of
+  // which at least one is positive. The weights may lie in several arrays.
   void set_weight_scale(std::span<const std::span<const double>> weights);
 
   // What one unit of a gradient that a row records is worth, without its weight.
@@ -144,6 +147,10 @@ struct Loss {
   double square_unit() const {
     return weight_unit * (kind == LossKind::squared ? 0x1p-48 : 0x1p-40);
   }
+
+  // What each child of a split needs, and what a split must gain.
+  double least_hessian() const { return 0.1 * typical_weight; }
+  double least_gain() const { return graftboost::least_gain * typical_weight; }
 
   // The paper's (K - 1) / K for softmax; one tree for two classes takes the whole step.
   double class_factor() const {

@@ -37,7 +37,7 @@ void each_number(Summary& s, Use&& use) {
   use("weighted", s.loss.weighted);
   use("weight_scale", s.loss.weight_scale);
   use("weight_unit", s.loss.weight_unit);
-  use("least_hessian", s.loss.least_hessian);
+  use("typical_weight", s.loss.typical_weight);
   use("n_estimators", s.params.n_estimators);
   use("learning_rate", s.params.learning_rate);
   use("max_leaf_nodes", s.params.max_leaf_nodes);

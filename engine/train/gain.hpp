@@ -17,6 +17,7 @@ struct GainParams {
   double hessian_unit = 1;
   double l2 = 0;
   double least_hessian = 0;  // that each child of a split needs
+  double least_gain = graftboost::least_gain;
   std::int64_t min_samples_leaf = 1;
   std::int64_t largest_gradient = 1;  // no row adds more to a sum of g or of h
 

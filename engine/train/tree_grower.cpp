@@ -58,7 +58,7 @@ Tree TreeGrower<Sums>::grow(GrowingRows<Sums>& rows, int max_leaf_nodes) {
   evaluate(tree, 0, no_node, nullptr);
   while (tree.n_leaves() < max_leaf_nodes_) {
     NodeIndex next = no_node;
-    double best = least_gain;
+    double best = params_.gain.least_gain;
     for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
       if (!tree.nodes[i].is_leaf() || !(tree.nodes[i].gain > best)) continue;
       best = tree.nodes[i].gain;

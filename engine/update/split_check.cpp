@@ -138,7 +138,8 @@ void SplitChecker<Sums>::finish(TreeCheck<Sums>& check) {
   nodes_->order_slack -= 2 * (check.change_in_survey + check.largest_change);
   check.order_changed =
       !check.failed.empty() ||
-      (!(nodes_->order_slack > least_gain) && find_growth_swap(context_, check.t).leaf != no_node);
+      (!(nodes_->order_slack > context_.gain.least_gain) &&
+       find_growth_swap(context_, check.t).leaf != no_node);
 }
 
 // --- the walk from the root ----------------------------------------------------------------------

@@ -98,7 +98,7 @@ TEST_CASE("arrays that are no model are refused at once") {
       {"weighted", [](Stored& s) { s.summary.loss.weighted = true; }},
       {"packed", [](Stored& s) { s.summary.packed = false; }},
       {"scale", [nan](Stored& s) { s.summary.loss.scale = nan; }},
-      {"least_hessian", [](Stored& s) { s.summary.loss.least_hessian = 0; }},
+      {"typical_weight", [](Stored& s) { s.summary.loss.typical_weight = 0; }},
       {"learning_rate", [nan](Stored& s) { s.summary.params.learning_rate = nan; }},
       {"n_estimators", [](Stored& s) { ++s.summary.params.n_estimators; }},
       {"max_leaf_nodes", [](Stored& s) { s.summary.params.max_leaf_nodes = 3; }},

@@ -183,28 +183,26 @@ def _make_loss(
 
 
 def _with_weights(loss: Loss, sample_weight: Sequence[float]) -> Loss:
-    """Set the scale and the unit of weights.
+    """Set the scale and the unit of weights, and the typical weight.
 
-    Weights of one and more are repetitions of a row; of smaller weights only the ratios matter. A
-    mean weight below 1 becomes the scale, and so does the excess over 2^30. The unit is as fine as
-    64-bit sums allow.
+    The unit is as fine as 64-bit sums allow, at most 2^-20 or 2^-24 of the largest weight. The scale
+    is the largest power of two up to the median weight.
     """
     top = _power_of_two_below(max(sample_weight))
     total = sum(round(math.ldexp(w / top, 40)) for w in sample_weight)
-    n = sum(w != 0 for w in sample_weight)
-    mean = max(float(total) / float(n) * 2.0**-40 * top, math.ulp(0.0))
-    scale = 1.0
-    if mean < 1:
-        scale = _power_of_two_below(mean)
-    if mean > 2.0**30:
-        scale = _power_of_two_below(mean / 2.0**30)
     room, most = (34, 20) if loss.kind == "squared" else (40, 24)
     bits = min(max(room + 40 - (total - 1).bit_length(), 0), most)
+    units = sorted(max(1, round(math.ldexp(w / top, bits))) for w in sample_weight if w != 0)
+    typical = units[(len(units) - 1) // 2]
+    scale = max(math.ldexp(top, typical.bit_length() - 1 - bits), math.ulp(0.0))
     unit = math.ldexp(top / scale, -bits)
-    loss = replace(loss, weighted=True, weight_scale=scale, weight_unit=unit)
-    mean_unit = float(sum(map(loss.weight_on_grid, sample_weight))) / float(n) * unit
-    share = mean_unit if mean < 1 else min(1.0, mean_unit) / scale
-    return replace(loss, least_hessian=loss.least_hessian * share)
+    return replace(
+        loss,
+        weighted=True,
+        weight_scale=scale,
+        weight_unit=unit,
+        typical_weight=float(typical) * unit,
+    )
 
 
 def _power_of_two_below(x: float) -> float:

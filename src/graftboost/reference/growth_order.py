@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 from graftboost.reference.regrow import Graft, insert, regrow
-from graftboost.reference.tree_grower import LEAST_GAIN
 from graftboost.reference.tree_update import TreeUpdate
 
 
@@ -20,7 +19,8 @@ def replay(update: TreeUpdate) -> None:
         key: list[float] = []
         for node in nodes:
             key.append(min(node.gain, key[node.parent]) if node.parent >= 0 else node.gain)
-        leaves = [i for i, n in enumerate(nodes) if n.left < 0 and n.gain > LEAST_GAIN]
+        least = update.settings.loss.least_gain
+        leaves = [i for i, n in enumerate(nodes) if n.left < 0 and n.gain > least]
         if not leaves:
             return
         leaf = max(leaves, key=key.__getitem__)

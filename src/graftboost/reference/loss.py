@@ -41,7 +41,7 @@ class Loss:
     weighted: bool = False
     weight_scale: float = 1.0  # weight = weight_scale * weight_unit * (integer weight)
     weight_unit: float = 1.0
-    least_hessian: float = 0.1
+    typical_weight: float = 1.0  # the median at fit, in units of weight_scale
 
     @property
     def n_scores(self) -> int:
@@ -63,6 +63,16 @@ class Loss:
     def square_unit(self) -> float:
         """The value of one unit of a sum of squared gradients."""
         return self.weight_unit * (2.0**-48 if self.kind == "squared" else 2.0**-40)
+
+    @property
+    def least_hessian(self) -> float:
+        """The hessian that each child of a split needs."""
+        return 0.1 * self.typical_weight
+
+    @property
+    def least_gain(self) -> float:
+        """The gain that a split must exceed; smaller ones are rounding errors."""
+        return 1e-9 * self.typical_weight
 
     def of_row(self, target: int, scores: Sequence[float]) -> float:
         """The loss of a row."""
@@ -137,7 +147,9 @@ class Loss:
         counts = [0] * self.n_classes
         for target, weight in zip(targets, weights, strict=True):
             counts[target] += weight
-        shares = [max(float(count), 0.5) for count in counts]
+        # A class without weight counts as half a row of typical weight.
+        least = self.typical_weight / self.weight_unit / 2
+        shares = [float(count) if count else least for count in counts]
         if self.kind == "logistic":
             return [on_leaf_grid(math.log(shares[1] / shares[0]))]
         return [on_leaf_grid(math.log(share / math.fsum(shares))) for share in shares]

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from graftboost.reference.split_evaluation import Codes, Recorded, Settings, best_split, sums_over
 from graftboost.reference.tree import Node, Tree
 
-LEAST_GAIN = 1e-9
-
 
 def grow(
     settings: Settings, rows: Sequence[int], codes: Codes, recorded: Recorded, max_leaf_nodes: int
@@ -26,7 +24,7 @@ def grow(
         leaves = [i for i, node in enumerate(tree.nodes) if node.left < 0]
         index = max(leaves, key=lambda i: tree.nodes[i].gain)
         node = tree.nodes[index]
-        if not node.gain > LEAST_GAIN:
+        if not node.gain > settings.loss.least_gain:
             break
         left: list[int] = []
         right: list[int] = []
