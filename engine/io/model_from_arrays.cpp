@@ -113,6 +113,7 @@ void check_summary(const Summary& s) {
   require(p.max_leaf_nodes >= 2 && static_cast<std::size_t>(p.max_leaf_nodes) <= most_leaves,
           "max_leaf_nodes is " + std::to_string(p.max_leaf_nodes));
   require(p.min_samples_leaf >= 1, "min_samples_leaf is below 1");
+  require(std::isfinite(p.min_hessian) && p.min_hessian >= 0, "min_hessian is negative");
   require(std::isfinite(p.l2_regularization) && p.l2_regularization >= 0,
           "l2_regularization is negative");
   require(p.subsample > 0 && p.subsample <= 1, "subsample is not above 0 and up to 1");

@@ -148,8 +148,12 @@ struct Loss {
     return weight_unit * (kind == LossKind::squared ? 0x1p-48 : 0x1p-40);
   }
 
-  // What each child of a split needs, and what a split must gain.
-  double least_hessian() const { return 0.1 * typical_weight; }
+  // What each child of a split needs for this parameter: at least one unit, because the gain of a
+  // child without hessian is not defined.
+  double least_hessian(double min_hessian) const {
+    return std::max(min_hessian * typical_weight, hessian_unit());
+  }
+  // What a split must gain.
   double least_gain() const { return graftboost::least_gain * typical_weight; }
 
   // The paper's (K - 1) / K for softmax; one tree for two classes takes the whole step.

@@ -21,7 +21,7 @@ GainParams ModelState::gain_params() const {
   return {loss.gradient_unit(),
           loss.hessian_unit(),
           l2(),
-          loss.least_hessian(),
+          loss.least_hessian(params.min_hessian),
           loss.least_gain(),
           params.min_samples_leaf,
           loss.largest_gradient() * std::max<std::int64_t>(largest_weight, 1)};

@@ -13,6 +13,7 @@ struct TrainingParams {
   double learning_rate = 0.1;
   int max_leaf_nodes = 31;
   int min_samples_leaf = 20;
+  double min_hessian = 0.1;
   double l2_regularization = 0;
   double subsample = 1;
   std::uint64_t seed = 0;

@@ -51,9 +51,9 @@ std::unique_ptr<gb::Model> fit(const gb::BinMap& bins, const AnyTable& x, const 
                                const std::optional<Doubles>& weight,
                                const std::optional<Integers>& row_ids, const std::string& loss,
                                int n_classes, int n_estimators, double learning_rate,
-                               int max_leaf_nodes, int min_samples_leaf, double l2_regularization,
-                               double subsample, std::uint64_t seed, bool updatable, int n_threads,
-                               const std::optional<AnyTable>& x_val,
+                               int max_leaf_nodes, int min_samples_leaf, double min_hessian,
+                               double l2_regularization, double subsample, std::uint64_t seed,
+                               bool updatable, int n_threads, const std::optional<AnyTable>& x_val,
                                const std::optional<Doubles>& y_val,
                                const std::optional<Doubles>& weight_val, int n_iter_no_change,
                                double tol, nb::object on_iteration, std::size_t histogram_memory,
@@ -62,7 +62,7 @@ std::unique_ptr<gb::Model> fit(const gb::BinMap& bins, const AnyTable& x, const 
   const gb::FitParams params{loss_kind(loss),
                              n_classes,
                              {n_estimators, learning_rate, max_leaf_nodes, min_samples_leaf,
-                              l2_regularization, subsample, seed, updatable},
+                              min_hessian, l2_regularization, subsample, seed, updatable},
                              histogram_memory,
                              {n_iter_no_change, tol},
                              n_shards};
@@ -292,10 +292,10 @@ void bind_model(nb::module_& m) {
   nb::class_<Model>(m, "EngineModel", "The trees, the rows they hold and the recorded state.")
       .def_static("fit", &fit, "bins"_a, "X"_a, "y"_a, "sample_weight"_a.none(), "row_ids"_a.none(),
                   "loss"_a, "n_classes"_a, "n_estimators"_a, "learning_rate"_a, "max_leaf_nodes"_a,
-                  "min_samples_leaf"_a, "l2_regularization"_a, "subsample"_a, "seed"_a,
-                  "updatable"_a, "n_threads"_a, "X_val"_a = nb::none(), "y_val"_a = nb::none(),
-                  "sample_weight_val"_a = nb::none(), "n_iter_no_change"_a = 0, "tol"_a = 0.0,
-                  "on_iteration"_a = nb::none(),
+                  "min_samples_leaf"_a, "min_hessian"_a, "l2_regularization"_a, "subsample"_a,
+                  "seed"_a, "updatable"_a, "n_threads"_a, "X_val"_a = nb::none(),
+                  "y_val"_a = nb::none(), "sample_weight_val"_a = nb::none(),
+                  "n_iter_no_change"_a = 0, "tol"_a = 0.0, "on_iteration"_a = nb::none(),
                   "histogram_memory"_a = std::numeric_limits<std::size_t>::max(), "n_shards"_a = 1)
       .def_prop_rw(
           "histogram_memory",

@@ -42,6 +42,7 @@ void each_number(Summary& s, Use&& use) {
   use("learning_rate", s.params.learning_rate);
   use("max_leaf_nodes", s.params.max_leaf_nodes);
   use("min_samples_leaf", s.params.min_samples_leaf);
+  use("min_hessian", s.params.min_hessian);
   use("l2_regularization", s.params.l2_regularization);
   use("subsample", s.params.subsample);
   use("seed", s.params.seed);

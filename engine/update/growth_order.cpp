@@ -61,8 +61,7 @@ GrowthSwap find_growth_swap(const UpdateContext& context, std::size_t t) {
   nodes.order_slack = full ? order_slack(tree, keys) : no_gain;
   GrowthSwap found;
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (!tree.nodes[i].is_leaf() || !(tree.nodes[i].gain > context.gain.least_gain))
-      continue;
+    if (!tree.nodes[i].is_leaf() || !(tree.nodes[i].gain > context.gain.least_gain)) continue;
     if (found.leaf == no_node || keys[i] > key(found.leaf)) found.leaf = static_cast<NodeIndex>(i);
   }
   if (found.leaf == no_node) return {};

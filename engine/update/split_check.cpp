@@ -137,9 +137,8 @@ void SplitChecker<Sums>::finish(TreeCheck<Sums>& check) {
   // The key of a node changes by no more than the gains on its path.
   nodes_->order_slack -= 2 * (check.change_in_survey + check.largest_change);
   check.order_changed =
-      !check.failed.empty() ||
-      (!(nodes_->order_slack > context_.gain.least_gain) &&
-       find_growth_swap(context_, check.t).leaf != no_node);
+      !check.failed.empty() || (!(nodes_->order_slack > context_.gain.least_gain) &&
+                                find_growth_swap(context_, check.t).leaf != no_node);
 }
 
 // --- the walk from the root ----------------------------------------------------------------------

@@ -130,6 +130,7 @@ def fit_engine_model(data: Data, bins: BinMap | None = None, **changes: Any) -> 
         "learning_rate": 0.3,
         "max_leaf_nodes": 8,
         "min_samples_leaf": 5,
+        "min_hessian": 0.1,
         "l2_regularization": 0.1,
         "subsample": 1.0,
         "seed": 0,

@@ -77,6 +77,7 @@ def test_every_kind_of_data(loss: str, weighted: bool, missing: bool, categories
     n_rows=st.integers(3, 150),
     max_leaf_nodes=st.integers(2, 12),
     min_samples_leaf=st.integers(1, 10),
+    min_hessian=st.sampled_from([0.0, 1e-3, 0.1, 2.0]),
     l2_regularization=st.sampled_from([0.0, 0.1, 3.0]),
     subsample=st.sampled_from([1.0, 0.7]),
     training_seed=st.integers(0, 2**63),
@@ -87,6 +88,7 @@ def test_any_settings(
     n_rows: int,
     max_leaf_nodes: int,
     min_samples_leaf: int,
+    min_hessian: float,
     l2_regularization: float,
     subsample: float,
     training_seed: int,
@@ -99,6 +101,7 @@ def test_any_settings(
         n_estimators=2,
         max_leaf_nodes=max_leaf_nodes,
         min_samples_leaf=min_samples_leaf,
+        min_hessian=min_hessian,
         l2_regularization=l2_regularization,
         subsample=subsample,
         seed=training_seed,
@@ -110,6 +113,7 @@ def test_any_settings(
     options=DATA_OPTIONS,
     max_leaf_nodes=st.integers(2, 10),
     min_samples_leaf=st.integers(1, 8),
+    min_hessian=st.sampled_from([0.0, 1e-3, 0.1, 2.0]),
     subsample=st.sampled_from([1.0, 0.7]),
     steps=st.lists(
         st.tuples(
@@ -127,6 +131,7 @@ def test_updates(
     options: dict[str, Any],
     max_leaf_nodes: int,
     min_samples_leaf: int,
+    min_hessian: float,
     subsample: float,
     steps: list[tuple[int, int, reference.UpdateRule, bool, float | None]],
 ) -> None:
@@ -140,6 +145,7 @@ def test_updates(
         "n_estimators": 2,
         "max_leaf_nodes": max_leaf_nodes,
         "min_samples_leaf": min_samples_leaf,
+        "min_hessian": min_hessian,
         "subsample": subsample,
     }
     engine_model, model = fit_both(held, **training)

@@ -12,6 +12,7 @@ BAD_PARAMETERS = {
     "learning_rate": [0, -1, None, np.nan, np.inf],
     "max_leaf_nodes": [1, 0, 70_000, 31.5],
     "min_samples_leaf": [0],
+    "min_hessian": [-0.1, np.nan, np.inf, None],
     "l2_regularization": [-0.1],
     "max_bins": [1, 65_536],
     "split_sample": [0, 1.1],

@@ -64,6 +64,7 @@ def test_parameters_may_be_numpy_numbers(Estimator, two_classes, assert_same_mod
         "learning_rate": 0.5,
         "max_leaf_nodes": 5,
         "min_samples_leaf": 10,
+        "min_hessian": 0.5,
         "l2_regularization": 0.25,
         "max_bins": 64,
         "split_sample": 0.5,

@@ -103,6 +103,8 @@ TEST_CASE("arrays that are no model are refused at once") {
       {"n_estimators", [](Stored& s) { ++s.summary.params.n_estimators; }},
       {"max_leaf_nodes", [](Stored& s) { s.summary.params.max_leaf_nodes = 3; }},
       {"min_samples_leaf", [](Stored& s) { s.summary.params.min_samples_leaf = 0; }},
+      {"min_hessian", [](Stored& s) { s.summary.params.min_hessian = -1; }},
+      {"min_hessian", [nan](Stored& s) { s.summary.params.min_hessian = nan; }},
       {"l2", [](Stored& s) { s.summary.params.l2_regularization = -1; }},
       {"subsample", [](Stored& s) { s.summary.params.subsample = 0; }},
       element<std::int64_t>("tree_squares", 0, -1),

@@ -51,6 +51,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         learning_rate: float = 0.1,
         max_leaf_nodes: int = 31,
         min_samples_leaf: int = 20,
+        min_hessian: float = 0.1,
         l2_regularization: float = 0.0,
         max_bins: int = 1024,
         split_sample: float = 0.1,
@@ -76,6 +77,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         self.learning_rate = learning_rate
         self.max_leaf_nodes = max_leaf_nodes
         self.min_samples_leaf = min_samples_leaf
+        self.min_hessian = min_hessian
         self.l2_regularization = l2_regularization
         self.max_bins = max_bins
         self.split_sample = split_sample
@@ -119,11 +121,12 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
             Targets.
         sample_weight : array-like of shape (n_rows,), default=None
             Non-negative weight of each row. Only the ratios of weights matter, unless
-            `l2_regularization` is set. Weights are rounded to multiples of a fraction of the
-            largest weight: 2**-20 for a regressor, 2**-24 for a classifier, and a larger fraction
-            if the sums of weights would overflow. A smaller positive weight is rounded up to that
-            fraction. The model holds rows of weight zero, but they have no effect. A class whose
-            rows all have weight zero stays in `classes_`, with a small probability.
+            `l2_regularization` is set; `min_hessian` is in units of the median weight. Weights are
+            rounded to multiples of a fraction of the largest weight: 2**-20 for a regressor,
+            2**-24 for a classifier, and a larger fraction if the sums of weights would overflow. A
+            smaller positive weight is rounded up to that fraction. The model holds rows of weight
+            zero, but they have no effect. A class whose rows all have weight zero stays in
+            `classes_`, with a small probability.
         row_ids : array-like of int of shape (n_rows,), default=None
             A unique id for each row, used by `remove` and `update`. Default: rows are numbered
             from 0.
@@ -264,6 +267,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
             self.learning_rate,
             self.max_leaf_nodes,
             self.min_samples_leaf,
+            self.min_hessian,
             self.l2_regularization,
             self.subsample,
             seed,

@@ -22,6 +22,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     # Leaf ids take one or two bytes.
     "max_leaf_nodes": [Interval(Integral, 2, 65_536, closed="both")],
     "min_samples_leaf": [Interval(Integral, 1, MOST, closed="both")],
+    "min_hessian": [Interval(Real, 0, None, closed="left")],
     "l2_regularization": [Interval(Real, 0, None, closed="left")],
     "max_bins": [Interval(Integral, 2, 65_535, closed="both")],
     "split_sample": [Interval(Real, 0, 1, closed="right")],
@@ -54,8 +55,12 @@ DESCRIPTIONS = """\
         Maximal number of leaves per tree, from 2 to 65,536.
     min_samples_leaf : int, default=20
         Minimal number of rows per leaf, regardless of their weights.
+    min_hessian : float, default=0.1
+        Minimal sum of hessians in each child of a split. The hessian of a row is ``p * (1 - p)``
+        for a class of probability p, and 1 for regression, times its weight in units of the median
+        weight. LightGBM calls this ``min_sum_hessian_in_leaf``.
     l2_regularization : float, default=0.0
-        Added to the denominator of leaf values.
+        Added to the denominator of leaf values, in units of the weights.
     max_bins : int, default=1024
         Maximal number of bins per feature, up to 65,535.
     split_sample : float, default=0.1

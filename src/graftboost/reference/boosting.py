@@ -125,6 +125,7 @@ def fit(
     learning_rate: float = 0.1,
     max_leaf_nodes: int = 31,
     min_samples_leaf: int = 20,
+    min_hessian: float = 0.1,
     l2_regularization: float = 0.0,
     subsample: float = 1.0,
     seed: int = 0,
@@ -142,6 +143,7 @@ def fit(
         made,
         max_leaf_nodes,
         min_samples_leaf,
+        min_hessian,
         learning_rate,
         l2_regularization / made.weight_scale,
     )
@@ -185,8 +187,8 @@ def _make_loss(
 def _with_weights(loss: Loss, sample_weight: Sequence[float]) -> Loss:
     """Set the scale and the unit of weights, and the typical weight.
 
-    The unit is as fine as 64-bit sums allow, at most 2^-20 or 2^-24 of the largest weight. The scale
-    is the largest power of two up to the median weight.
+    The unit is as fine as 64-bit sums allow, but at least 2^-20 or 2^-24 of the largest weight. The
+    scale is the largest power of two up to the median weight.
     """
     top = _power_of_two_below(max(sample_weight))
     total = sum(round(math.ldexp(w / top, 40)) for w in sample_weight)

@@ -64,10 +64,9 @@ class Loss:
         """The value of one unit of a sum of squared gradients."""
         return self.weight_unit * (2.0**-48 if self.kind == "squared" else 2.0**-40)
 
-    @property
-    def least_hessian(self) -> float:
-        """The hessian that each child of a split needs."""
-        return 0.1 * self.typical_weight
+    def least_hessian(self, min_hessian: float) -> float:
+        """The hessian that each child of a split needs: at least one unit."""
+        return max(min_hessian * self.typical_weight, self.hessian_unit)
 
     @property
     def least_gain(self) -> float:

@@ -18,6 +18,7 @@ class Settings:
     loss: Loss
     max_leaf_nodes: int
     min_samples_leaf: int
+    min_hessian: float
     learning_rate: float
     l2: float
 
@@ -33,7 +34,7 @@ class Settings:
         left_h = float(left.h) * self.loss.hessian_unit
         right_g = float(node.g) * self.loss.gradient_unit - left_g
         right_h = float(node.h) * self.loss.hessian_unit - left_h
-        if min(left_h, right_h) < self.loss.least_hessian:
+        if min(left_h, right_h) < self.loss.least_hessian(self.min_hessian):
             return NEVER
         return left_g * left_g / (left_h + self.l2) + right_g * right_g / (right_h + self.l2)
 
