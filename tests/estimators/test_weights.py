@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -153,6 +155,38 @@ def test_weights_over_the_whole_range_of_floats(target):
     model.remove([0, N_ROWS - 1])
     predictions(model)
     model.check_state()
+
+
+@pytest.mark.parametrize("heavy", [1e3, 1e6, 1e12, 1e300])
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_table_with_one_heavy_row_learns_or_warns(target, heavy):
+    weight = np.where(np.arange(N_ROWS) == 5, heavy, 1.0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = fitted(target, weight)
+    learned = len(np.unique(predictions(model), axis=0)) > 20
+    warned = any("has no splits" in str(each.message) for each in caught)
+    assert learned != warned
+    assert learned or (heavy > 1e3 and target != "regression")
+
+
+def test_a_warning_that_raises_leaves_the_model_unchanged():
+    model = fitted("two classes", RANDOM)
+    before = predictions(model)
+    weight = np.where(np.arange(N_ROWS) == 5, 1e12, 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match=r"min_hessian=.*Decrease"):
+            model.fit(X, TARGETS["two classes"], sample_weight=weight)
+    assert np.array_equal(predictions(model), before)
+
+
+def test_models_without_splits_for_other_reasons_do_not_warn():
+    weight = np.where(np.arange(N_ROWS) < 2, 1e12, 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GraftBoostRegressor(min_samples_leaf=200).fit(X, TARGETS["regression"], weight)
+        GraftBoostClassifier().fit(np.ones((N_ROWS, 1)), TARGETS["two classes"], RANDOM)
 
 
 BAD = {

@@ -26,7 +26,7 @@ from graftboost.input.row_ids import check_row_ids
 from graftboost.input.rows import Rows, check_enough_to_train, share_form
 from graftboost.input.sparse import for_engine
 from graftboost.input.table import read_table
-from graftboost.input.weights import check_weight
+from graftboost.input.weights import check_weight, warn_about_unequal_weights
 from graftboost.input.wiping import Copies, largest
 
 
@@ -197,6 +197,8 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
             n_threads,
             progress.on_iteration,
         )
+        if rows.weight is not None and not engine_model.gain_importances().any():
+            warn_about_unequal_weights(rows.weight, self.min_samples_leaf, self.min_hessian)
         learned: dict[str, Any] = {
             "_engine_model": engine_model,
             "_update_lock": UpdateLock(),
