@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "core/hashing.hpp"
 
@@ -12,6 +13,34 @@ namespace {
 
 using Boundaries = std::vector<std::size_t>;
 
+// How quantile bins share the rows of a column with more values than bins. A value with at least as
+// many rows as its share of the bins has a bin of its own, and the other rows share the other bins
+// evenly. Otherwise a frequent value would take the rows of several bins and leave these unused.
+struct BinShares {
+  std::size_t n_rows;  // of values without a bin of their own
+  std::size_t n_bins;  // for them
+  std::size_t least_frequent = std::numeric_limits<std::size_t>::max();  // with a bin of its own
+
+  BinShares(const Distribution& distribution, std::size_t max_bins)
+      : n_rows(distribution.size), n_bins(max_bins) {
+    std::vector<std::size_t> counts(distribution.values.size());
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = distribution.count(i);
+    std::make_heap(counts.begin(), counts.end());
+    // There are more values than bins, so one bin is always left.
+    for (auto end = counts.end(); counts.front() * n_bins >= n_rows; --end) {
+      least_frequent = counts.front();
+      n_rows -= least_frequent;
+      --n_bins;
+      std::pop_heap(counts.begin(), end);
+    }
+  }
+  // The bins that a value with so many rows fills, times n_rows.
+  std::size_t filled_by(std::size_t count) const {
+    return count >= least_frequent ? n_rows : count * n_bins;
+  }
+};
+
+// For every k, the boundary that is nearest to having k bins on its left, and the lower one of two.
 Boundaries quantile_boundaries(const Distribution& distribution, std::size_t max_bins) {
   Boundaries chosen;
   const std::size_t n_values = distribution.values.size();
@@ -19,12 +48,17 @@ Boundaries quantile_boundaries(const Distribution& distribution, std::size_t max
     for (std::size_t b = 0; b + 1 < n_values; ++b) chosen.push_back(b);
     return chosen;
   }
-  std::size_t b = 0;
+  const BinShares shares(distribution, max_bins);
+  std::size_t b = 0, filled = shares.filled_by(distribution.count(0)), before = 0;
   for (std::size_t k = 1; k < max_bins; ++k) {
-    const std::size_t rank = k * distribution.size / max_bins;
-    while (b + 1 < n_values && distribution.first[b + 1] < rank) ++b;
-    if (b + 1 >= n_values) break;
-    if (chosen.empty() || chosen.back() != b) chosen.push_back(b);
+    const std::size_t wanted = k * shares.n_rows;
+    while (filled < wanted && b + 2 < n_values) {
+      before = filled;
+      filled += shares.filled_by(distribution.count(++b));
+    }
+    const bool lower = b > 0 && filled >= wanted && wanted - before <= filled - wanted;
+    const std::size_t nearest = lower ? b - 1 : b;
+    if (chosen.empty() || chosen.back() < nearest) chosen.push_back(nearest);
   }
   return chosen;
 }

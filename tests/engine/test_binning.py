@@ -52,6 +52,47 @@ def test_quantile_bins_have_about_equal_numbers_of_rows() -> None:
     assert counts[1:].max() <= 550
 
 
+def test_255_bins_and_missing_values_fit_one_byte() -> None:
+    column = np.append(np.random.default_rng(2).normal(size=5_000), np.nan)
+    bins = bins_of(column, max_bins=255, split_sample=1.0)
+    assert len(bins.edges(0)) == 254
+    assert bins.n_codes(0) == 256
+    assert bins.encode(column[:, None]).max() == 255
+
+
+def test_frequent_values_take_no_bins_from_the_others() -> None:
+    """Every frequent value has a bin of its own, and the other rows fill the other bins evenly."""
+    rng = np.random.default_rng(3)
+    frequent = np.array([-1.0, 0.0, 0.5])
+    rest = rng.normal(size=10_000)
+    column = np.concatenate([rest, frequent.repeat([20_000, 60_000, 10_000])])
+    bins = bins_of(column, max_bins=103, split_sample=1.0)
+    assert len(bins.edges(0)) == 102
+    counts = np.bincount(bins.encode(column[:, None])[:, 0], minlength=104)[1:]
+    own = bins.encode(frequent[:, None])[:, 0] - 1
+    # A bin of rest may end at a frequent value when it is up to half full.
+    assert (counts[own] <= np.array([20_000, 60_000, 10_000]) + 100).all()
+    others = np.delete(counts, own)
+    assert len(others) == 100
+    assert others.min() >= 49
+    assert others.max() <= 151
+
+
+@given(
+    counts=st.lists(st.one_of(st.integers(1, 4), st.integers(1, 500)), min_size=3, max_size=80),
+    max_bins=st.integers(2, 40),
+)
+def test_all_quantile_bins_are_used_and_none_is_too_large(counts: list[int], max_bins: int) -> None:
+    """Apart from its most frequent value, no bin has more rows than bins have on average."""
+    column = np.arange(len(counts), dtype=np.float64).repeat(counts)
+    bins = bins_of(column, max_bins=max_bins, split_sample=1.0)
+    assert len(bins.edges(0)) + 1 == min(max_bins, len(counts))
+    codes = bins.encode(np.arange(len(counts), dtype=np.float64)[:, None])[:, 0]
+    for code in np.unique(codes):
+        together = np.array(counts)[codes == code]
+        assert (together.sum() - together.max()) * max_bins <= sum(counts)
+
+
 def test_width_bins_have_about_equal_widths() -> None:
     column = np.random.default_rng(1).exponential(size=50_000)
     edges = bins_of(column, width=True, max_bins=100, split_sample=1.0).edges(0)

@@ -69,19 +69,36 @@ def fit_feature(
 
 
 def _quantile_boundaries(ordered: list[float], values: list[float], max_bins: int) -> list[int]:
-    """Boundary b lies between values[b] and values[b + 1]."""
+    """Boundary b lies between values[b] and values[b + 1].
+
+    A value with at least as many rows as its share of the bins has a bin of its own, and the other
+    rows share the other bins evenly. For every k, the boundary that is nearest to having k bins on
+    its left is chosen, and the lower one of two.
+    """
     if len(values) <= max_bins:
         return list(range(len(values) - 1))
+    counts = [bisect_right(ordered, v) - bisect_left(ordered, v) for v in values]
+    n_rows, n_bins, least_frequent = len(ordered), max_bins, math.inf
+    for count in sorted(counts, reverse=True):
+        if count * n_bins < n_rows:
+            break
+        n_rows, n_bins, least_frequent = n_rows - count, n_bins - 1, count
+    # The bins on the left of each boundary, times n_rows.
+    filled: list[int] = []
+    for count in counts[:-1]:
+        own = n_rows if count >= least_frequent else count * n_bins
+        filled.append((filled[-1] if filled else 0) + own)
     chosen: list[int] = []
     for k in range(1, max_bins):
-        rank = k * len(ordered) // max_bins
-        # The first boundary with at least `rank` rows on its left.
-        b = max(0, bisect_left(values, ordered[rank - 1])) if rank else 0
-        if b + 1 >= len(values):
-            break
-        if not chosen or chosen[-1] != b:
+        b = _nearest(filled, k * n_rows)
+        if not chosen or chosen[-1] < b:
             chosen.append(b)
     return chosen
+
+
+def _nearest(ordered: list[int], wanted: int) -> int:
+    """The index of the nearest number, and the lower one of two."""
+    return min(range(len(ordered)), key=lambda i: abs(ordered[i] - wanted))
 
 
 def _width_boundaries(ordered: list[float], values: list[float], max_bins: int) -> list[int]:
