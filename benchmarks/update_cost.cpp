@@ -57,6 +57,7 @@ std::unique_ptr<Model> fit() {
   const DenseTable<double> table{x.data(), n_rows, n_columns, n_columns, 1};
   BinningParams binning;
   binning.max_bins = 1024;
+  binning.split_sample = 0.1;
   auto bins = std::make_shared<const BinMap>(BinMap::fit(table, {}, {}, binning, 1));
   FitParams params;
   params.loss = LossKind::logistic;

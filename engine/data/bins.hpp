@@ -14,9 +14,9 @@
 namespace graftboost {
 
 struct BinningParams {
-  int max_bins = 1024;        // B of the paper
-  double split_sample = 0.1;  // alpha of the paper: at most ceil(alpha * B) candidates per feature
-  bool width = false;         // bins of equal width (the paper's Algorithm 4) instead of quantiles
+  int max_bins = 255;       // B of the paper
+  double split_sample = 1;  // alpha of the paper: at most ceil(alpha * B) candidates per feature
+  bool width = false;       // bins of equal width (the paper's Algorithm 4) instead of quantiles
   std::uint64_t seed = 0;
   std::size_t rare_below = 0;  // see BinMap
 };

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.libraries import LIBRARIES, OURS
+from benchmarks.libraries import Library
 from benchmarks.measure import log_loss
 from benchmarks.results import Record
 from benchmarks.settings import Settings
@@ -17,6 +17,7 @@ from benchmarks.updates.forgetting import add_estimate
 from benchmarks.updates.timing import copy_of, timed
 from datasets import Dataset
 from experiments.harness.contenders.ours import Ours, Paper
+from experiments.harness.paper_library import PAPER_LIBRARY
 
 Way = Literal["remove", "add"]
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -44,9 +45,10 @@ class Draws:
         data: Dataset,
         settings: Settings | None = None,
         rules: Mapping[str, Rule] = RULES,
+        library: Library = PAPER_LIBRARY,
         **parameters: Any,
     ) -> None:
-        self.data, self.rules = data, rules
+        self.data, self.rules, self._library = data, rules, library
         self._settings, self._parameters = settings or Settings(), parameters
         self._spare = len(data.y_train) - 1  # removed from every copy before it is measured
 
@@ -57,7 +59,7 @@ class Draws:
 
     def fit(self, rows: NDArray[np.int64], **parameters: Any) -> Any:
         """A model trained on some rows, whose ids are their positions."""
-        model = LIBRARIES[OURS].model("classification", self._settings)
+        model = self._library.model("classification", self._settings)
         model.set_params(**self._parameters, **parameters)
         return model.fit(self.data.X_train[rows], self.data.y_train[rows], row_ids=rows)
 

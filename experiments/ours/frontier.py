@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import datasets
+from benchmarks.libraries import LIBRARIES, OURS
 from benchmarks.markdown import listed, table
 from benchmarks.updates.forgetting import estimated, in_digits, pooled
 from benchmarks.updates.timing import rows_of
@@ -72,7 +73,7 @@ def _measure(name: str, n_draws: int, chosen: dict[str, tuple[float, ...]]) -> V
         for value in values
     }
     data = datasets.load(name)
-    draws = Draws(data, rules=rules)
+    draws = Draws(data, rules=rules, library=LIBRARIES[OURS])
     return as_values(draws.measure("remove", rows_of(SHARE, len(data.y_train)), n_draws))
 
 

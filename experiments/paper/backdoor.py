@@ -7,12 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks.goal import Goal, points
-from benchmarks.libraries import LIBRARIES, OURS
+from benchmarks.libraries import OURS
 from benchmarks.markdown import in_percent, table
 from benchmarks.settings import Settings
 from datasets import paper
 from experiments.harness.contenders.ours import Ours, Paper
 from experiments.harness.experiment import Case, Experiment, Scale, Values
+from experiments.harness.paper_library import PAPER_LIBRARY
 from experiments.harness.results import Results
 from graftboost import audit
 from graftboost.audit.backdoors import STAGES
@@ -51,7 +52,7 @@ def cases(scale: Scale) -> Iterator[Case]:
 
 def _measure(name: str, max_rows: int | None, share: float, rule: str) -> Values:
     data = paper.load(name, max_rows=max_rows)
-    model = LIBRARIES[OURS].model("classification", Settings())
+    model = PAPER_LIBRARY.model("classification", Settings())
     model.set_params(**RULES[rule].parameters)
     rows = (data.X_train, data.y_train, data.X_test, data.y_test)
     found = audit.backdoor(model, *rows, share=share)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.libraries import LIBRARIES, OURS
 from benchmarks.markdown import in_percent, in_seconds, table
 from benchmarks.settings import Settings
 from benchmarks.updates.classes import grow
 from benchmarks.updates.timing import timed
 from datasets import Dataset, paper
 from experiments.harness.experiment import Case, Experiment, Scale, Values
+from experiments.harness.paper_library import PAPER_LIBRARY
 from experiments.harness.results import Results
 from graftboost.audit.plotting import legend, lines, panels
 
@@ -45,7 +45,7 @@ def _measure(name: str, max_rows: int | None, order: int) -> Values:
     data = paper.load(name, max_rows=max_rows)
     classes = np.unique(data.y_train)
     arrival = classes if order == 0 else np.random.default_rng(order).permutation(classes)
-    library, settings = LIBRARIES[OURS], Settings()
+    library, settings = PAPER_LIBRARY, Settings()
     updated = library.model("classification", settings)
     untouched: Any = None
     steps = []

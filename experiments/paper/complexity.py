@@ -20,6 +20,7 @@ from benchmarks.updates.timing import timed
 from datasets import higgs_shaped
 from experiments.harness.contenders.ours import Ours, Paper
 from experiments.harness.experiment import Case, Experiment, Scale, Values
+from experiments.harness.paper_library import PAPER_LIBRARY
 from experiments.harness.results import Results
 from graftboost.audit.plotting import COLOURS, legend, lines, logarithmic, panels
 
@@ -104,7 +105,7 @@ def _measure(point: Point, trainings: int, updates: int) -> Values:
     data = higgs_shaped(point.rows, 1)
     settings = Settings(leaves=point.leaves)
     warm_up(LIBRARIES[OURS], "classification", settings)
-    model = LIBRARIES[OURS].model("classification", settings).set_params(max_bins=point.bins)
+    model = PAPER_LIBRARY.model("classification", settings).set_params(max_bins=point.bins)
     seconds = []
     for _ in range(trainings):
         gc.collect()

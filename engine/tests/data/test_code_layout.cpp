@@ -26,7 +26,7 @@ BinMap mixed_bins(std::uint64_t seed, int max_bins, std::size_t rare_below) {
 }
 
 TEST_CASE("the cells of features are disjoint and lie within the histogram") {
-  for (const int max_bins : {16, 254, 1024}) {
+  for (const int max_bins : {16, 255, 1024}) {
     for (const std::size_t rare_below : {0, 100}) {
       CodeLayout layout(mixed_bins(1, max_bins, rare_below));
       const std::vector<std::uint32_t> added{MixedColumns::rare + 3, MixedColumns::rare + 7};

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.libraries import LIBRARIES
+from benchmarks.libraries import LIBRARIES, OURS
 from experiments.harness.contenders.peer import Peer
+from experiments.harness.paper_library import PAPER_LIBRARY
 
 
 class Retrained(Peer):
@@ -17,7 +18,7 @@ class Retrained(Peer):
 
 def retrained(name: str) -> type[Retrained]:
     """The contender that retrains a library."""
-    library = LIBRARIES[name]
+    library = PAPER_LIBRARY if name == OURS else LIBRARIES[name]
     members = {
         "name": name,
         "title": f"{library.title}, retrained",

@@ -19,6 +19,7 @@ from benchmarks.updates.timing import copy_of, rows_of, timed
 from datasets import Dataset, paper
 from experiments.harness.draws import SIZES, WAYS, Way
 from experiments.harness.experiment import Case, Experiment, Scale, Values
+from experiments.harness.paper_library import PAPER_LIBRARY
 from experiments.harness.results import Done, Results
 from experiments.paper.ablations import published
 from experiments.paper.ablations.memory import too_large
@@ -87,7 +88,7 @@ def _peer(peer: str, data: Dataset, settings: Settings) -> Values:
 def _backdoor(data: Dataset, settings: Settings) -> Values:
     if short := too_large(data, settings):
         return {"skipped": [f"backdoor of {short}"]}
-    model = LIBRARIES[OURS].model("classification", settings)
+    model = PAPER_LIBRARY.model("classification", settings)
     found = backdoor(
         model, data.X_train, data.y_train, data.X_test, data.y_test, random_state=0
     ).figures
@@ -106,7 +107,7 @@ def _ours(data: Dataset, settings: Settings) -> Values:
         # One model to remove rows from, and one trained without the rows to add.
         gone = drawn if way == "add" else drawn[:0]
         held = np.delete(np.arange(len(data.y_train)), gone)
-        model = LIBRARIES[OURS].model("classification", settings)
+        model = PAPER_LIBRARY.model("classification", settings)
         fit = partial(model.fit, data.X_train[held], data.y_train[held], row_ids=held)
         gc.collect()
         seconds, _ = timed(fit)

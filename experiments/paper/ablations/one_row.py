@@ -22,6 +22,7 @@ from benchmarks.updates.timing import Retrains, timed
 from datasets import Dataset, paper
 from experiments.harness.draws import RULES
 from experiments.harness.experiment import Case, Scale, Values
+from experiments.harness.paper_library import PAPER_LIBRARY
 from experiments.harness.results import Results
 from graftboost.audit.plotting import legend, lines, logarithmic, panels
 
@@ -69,7 +70,7 @@ def _measure(name: str, max_rows: int | None, size: Size, n_added: int, repeats:
     held_back = np.random.default_rng(0).choice(len(data.y_train), n_added + 1, replace=False)
     held = np.delete(np.arange(len(data.y_train)), held_back)
     for _ in range(repeats):  # in turns, so that a slow moment affects both
-        model = LIBRARIES[OURS].model("classification", size.settings)
+        model = PAPER_LIBRARY.model("classification", size.settings)
         model.set_params(**size.parameters)
         gc.collect()
         fit = partial(model.fit, data.X_train[held], data.y_train[held], row_ids=held)

@@ -16,6 +16,7 @@ from benchmarks.updates.timing import rows_of
 from datasets import Dataset
 from experiments.harness.contenders.ours import Ours, Paper
 from experiments.harness.experiment import Values
+from experiments.harness.paper_library import PAPER_LIBRARY
 
 MOST = "1%"
 WAYS = ("add", "remove")
@@ -78,7 +79,7 @@ class Errors:
         return np.sort(rng.choice(n_rows, rows_of(part, n_rows), replace=False))
 
     def _fit(self, rows: NDArray[np.int64], **parameters: Any) -> Any:
-        model = LIBRARIES[OURS].model(self.data.task, self.settings)
+        model = PAPER_LIBRARY.model(self.data.task, self.settings)
         model.set_params(random_state=self.seed, **parameters)
         return model.fit(self.data.X_train[rows], self.data.y_train[rows], row_ids=rows)
 

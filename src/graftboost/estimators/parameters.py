@@ -61,14 +61,17 @@ DESCRIPTIONS = """\
         weight. LightGBM calls this ``min_sum_hessian_in_leaf``.
     l2_regularization : float, default=0.0
         Added to the denominator of leaf values, in units of the weights.
-    max_bins : int, default=1024
-        Maximal number of bins per feature, up to 65,535.
-    split_sample : float, default=0.1
+    max_bins : int, default=255
+        Maximal number of bins per feature, up to 65,535. Cells of a feature with up to 255 bins
+        take one byte, others two.
+    split_sample : float, default=1.0
         At most ``ceil(split_sample * max_bins)`` bin boundaries of a feature, selected by hash,
-        become split candidates. A feature with fewer boundaries keeps all of them.
+        become split candidates. A feature with fewer boundaries keeps all of them. The paper uses
+        ``max_bins=1024`` and ``split_sample=0.1``.
     binning : {"quantile", "width"}, default="quantile"
-        With ``"quantile"``, bins contain about equally many rows. With ``"width"``, bins have a
-        width that is doubled until `max_bins` suffice.
+        With ``"quantile"``, bins contain about equally many rows, but a value with more rows than
+        that has a bin of its own. With ``"width"``, bins have a width that is doubled until
+        `max_bins` suffice.
     bin_edges : dict or sequence, default=None
         Bin edges to use instead of computed ones: a dict from a feature's name or index to
         increasing numbers, or one such sequence per feature, with None where edges are to be
