@@ -156,9 +156,11 @@ def test_on_iteration_may_stop_or_raise() -> None:
 
 @pytest.mark.parametrize("n_changed", [3, 15, 40])
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("least", "l2"), [(1, 0.0), (20, 0.1)])
+@pytest.mark.parametrize(
+    ("least", "min_hessian", "l2"), [(1, 0.0, 0.0), (1, 0.1, 0.0), (20, 0.1, 0.1)]
+)
 def test_gain_bounds_do_not_affect_updates(
-    loss: str, n_changed: int, least: int, l2: float
+    loss: str, n_changed: int, least: int, min_hessian: float, l2: float
 ) -> None:
     """A copy made through bytes has no bounds, but its updates are the same.
 
@@ -170,6 +172,7 @@ def test_gain_bounds_do_not_affect_updates(
         n_estimators=8,
         max_leaf_nodes=16,
         min_samples_leaf=least,
+        min_hessian=min_hessian,
         l2_regularization=l2,
     )
     rng, first = np.random.default_rng(0), 2_500

@@ -88,6 +88,7 @@ TEST_CASE("weights are multiples of one unit, whatever shard a row is in") {
 TEST_CASE("parameters of gains follow from the loss and the largest weight of any shard") {
   ModelOptions options;
   options.training.min_samples_leaf = 7;
+  options.training.min_hessian = 0.25;
   options.training.l2_regularization = 3;
   options.weighted = true;
   options.n_shards = 4;
@@ -99,6 +100,8 @@ TEST_CASE("parameters of gains follow from the loss and the largest weight of an
   CHECK_EQ(params.largest_gradient, largest * model.loss.largest_gradient());
   CHECK_EQ(params.min_samples_leaf, 7);
   CHECK_EQ(params.l2, 3 / model.loss.weight_scale);
+  CHECK_EQ(params.least_hessian, 0.25 * model.loss.typical_weight);
+  CHECK_EQ(params.least_gain, least_gain * model.loss.typical_weight);
   CHECK_EQ(params.gradient_unit, model.loss.gradient_unit());
   CHECK_EQ(params.hessian_unit, model.loss.hessian_unit());
   for (std::size_t t = 0; t < model.nodes.size(); ++t) {

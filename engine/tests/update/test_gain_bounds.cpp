@@ -220,7 +220,9 @@ GainParams random_params(Random& random) {
   params.gradient_unit = params.hessian_unit = 0x1p-20;
   params.l2 = random.chance(0.5) ? 0 : random.fraction() * 5;
   params.min_samples_leaf = static_cast<std::int64_t>(1 + random.below(12));
-  params.least_hessian = random.chance(0.7) ? 0.1 : 0.1 + random.fraction() * 3;
+  params.least_hessian = random.chance(0.6)   ? 0.1
+                         : random.chance(0.5) ? params.hessian_unit
+                                              : 0.1 + random.fraction() * 3;
   params.largest_gradient = std::int64_t{1} << 20;
   return params;
 }

@@ -68,9 +68,9 @@ def warn_about_unequal_weights(
     least = weight.min(where=weight > 0, initial=np.inf)
     if enough_rows and least < weight.max() / UNEQUAL:
         warnings.warn(
-            f"The model has no splits and predicts the same for all rows. sample_weight gives a "
-            f"few rows almost all of the weight, which leaves less than min_hessian={min_hessian:g} "
-            "for others. Decrease the largest weights or min_hessian.",
+            "The model has no splits and predicts the same for all rows. sample_weight gives a few "
+            f"rows almost all of the weight, which leaves less than min_hessian={min_hessian:g} for "
+            "the others. Decrease the largest weights or min_hessian.",
             UserWarning,
             stacklevel=5,
         )
