@@ -210,11 +210,11 @@ std::vector<double> Loss::base_scores(const TargetSums& sums) const {
     const double mean = static_cast<double>(sums.sum) / static_cast<double>(sums.weight);
     return {on_leaf_grid(mean * target_grid)};
   }
-  // A class without weight counts as half a row of typical weight, so that its probability is small
-  // but not zero.
+  // A class without rows counts half a row, and one without weight a fraction of a typical weight,
+  // less than any positive weight, so that its probability is small but not zero.
+  const double least = weighted ? 0x1p-25 * typical_weight / weight_unit : 0.5;
   const auto share = [&](int k) {
-    const std::int64_t weight = sums.classes[static_cast<std::size_t>(k)];
-    return weight == 0 ? typical_weight / weight_unit / 2 : static_cast<double>(weight);
+    return std::max(static_cast<double>(sums.classes[static_cast<std::size_t>(k)]), least);
   };
   if (kind == LossKind::logistic) return {on_leaf_grid(std::log(share(1) / share(0)))};
   double total = 0;

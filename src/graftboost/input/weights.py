@@ -69,8 +69,8 @@ def warn_about_unequal_weights(
     if enough_rows and least < weight.max() / UNEQUAL:
         warnings.warn(
             "The model has no splits and predicts the same for all rows. sample_weight gives a few "
-            f"rows almost all of the weight, which leaves less than min_hessian={min_hessian:g} for "
-            "the others. Decrease the largest weights or min_hessian.",
+            f"rows almost all of the weight, which leaves less than min_hessian={min_hessian:g} "
+            "for the others. Decrease the largest weights or min_hessian.",
             UserWarning,
             stacklevel=5,
         )

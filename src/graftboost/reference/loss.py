@@ -146,9 +146,10 @@ class Loss:
         counts = [0] * self.n_classes
         for target, weight in zip(targets, weights, strict=True):
             counts[target] += weight
-        # A class without weight counts as half a row of typical weight.
-        least = self.typical_weight / self.weight_unit / 2
-        shares = [float(count) if count else least for count in counts]
+        # A class without rows counts half a row, and one without weight a fraction of a typical
+        # weight, less than any positive weight.
+        least = 2.0**-25 * self.typical_weight / self.weight_unit if self.weighted else 0.5
+        shares = [max(float(count), least) for count in counts]
         if self.kind == "logistic":
             return [on_leaf_grid(math.log(shares[1] / shares[0]))]
         return [on_leaf_grid(math.log(share / math.fsum(shares))) for share in shares]
