@@ -36,7 +36,7 @@ def expected_failures(estimator):
     [
         GraftBoostClassifier(n_estimators=10),
         GraftBoostRegressor(n_estimators=10),
-        GraftBoostClassifier(n_estimators=10, min_samples_leaf=1, max_leaf_nodes=4),
+        GraftBoostClassifier(n_estimators=10, min_samples_leaf=1, min_hessian=0, max_leaf_nodes=4),
         GraftBoostRegressor(n_estimators=10, min_samples_leaf=1, max_leaf_nodes=4),
         GraftBoostClassifier(
             n_estimators=10, min_samples_leaf=3, subsample=0.7, class_weight="balanced"
