@@ -134,13 +134,17 @@ void DeferredRule::take_steps(const std::vector<SettlingStep>& steps) {
   const auto is_reached = [&] { return is_enough(outcome(eligible_, settled_eligible)); };
   // Infinite if nothing need be settled, like that of select_actions().
   context_.tolerance = steps.empty() || is_reached() ? -no_gain : 0;
-  const SettlingStep* smallest = nullptr;  // of those that do not fit
-  std::int64_t fewest = 0;
-  bool lacks_work = false;
+  // The smallest of the steps that do not fit: of all, and of those for void splits, which come first
+  // and are taken whether the target is reached or not.
+  struct {
+    const SettlingStep* step = nullptr;
+    std::int64_t rows = 0;
+  } smallest, smallest_void;
   for (const SettlingStep& step : steps) {
-    if (!flips_[step.t].flips[step.flip].is_void && is_reached()) {
+    const bool is_void = flips_[step.t].flips[step.flip].is_void;
+    if (!is_void && is_reached()) {
       context_.tolerance = std::max(context_.tolerance, step.below);
-      lacks_work = false;
+      smallest = smallest_void;
       break;
     }
     const std::int64_t rows = settler.rows_for(step);
@@ -150,11 +154,12 @@ void DeferredRule::take_steps(const std::vector<SettlingStep>& steps) {
       continue;
     }
     // Smaller steps may still fit.
-    lacks_work = true;
-    if (smallest == nullptr || rows < fewest) smallest = &step, fewest = rows;
+    if (smallest.step == nullptr || rows < smallest.rows) smallest = {&step, rows};
+    if (is_void) smallest_void = smallest;
   }
+  const bool lacks_work = smallest.step != nullptr;
   // Every call does something, so that repeated calls come to an end.
-  if (lacks_work && settler.n_worked_on() == 0) take(*smallest, fewest);
+  if (lacks_work && settler.n_worked_on() == 0) take(*smallest.step, smallest.rows);
   reaches_target_ = !lacks_work || (n_void_left() == 0 && is_reached());
   // The growth order is not replayed before there is work left for it.
   if (!reaches_target_) context_.tolerance = -no_gain;

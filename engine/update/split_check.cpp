@@ -135,7 +135,8 @@ void SplitChecker<Sums>::finish(TreeCheck<Sums>& check) {
   }
   if (!nodes_->counted) return;  // nor are there gains from which an order would follow
   // The key of a node changes by no more than the gains on its path.
-  nodes_->order_slack -= 2 * (check.change_in_survey + check.largest_change);
+  const double change = 2 * (check.change_in_survey + check.largest_change);
+  nodes_->order_slack = change < -no_gain ? nodes_->order_slack - change : no_gain;
   check.order_changed =
       !check.failed.empty() || (!(nodes_->order_slack > context_.gain.least_gain) &&
                                 find_growth_swap(context_, check.t).leaf != no_node);

@@ -237,7 +237,7 @@ TEST_CASE("no more rows are worked on than is allowed, unless that is too little
   int n_limited = 0, n_reached = 0, n_void = 0, n_settled = 0, n_shifted = 0;
   std::uint64_t seed = 1;
   for (ModelOptions options : models_that_defer()) {
-    for (const int min_samples_leaf : {5, 12}) {
+    for (const int min_samples_leaf : {5, 5, 5, 12}) {
       options.training.min_samples_leaf = min_samples_leaf;
       StartedRegrow regrow(deferred_state(options, seed++), fidelity_rule(0.95));
       const ModelState& model = regrow.model;

@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <limits>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "tests/check.hpp"
@@ -157,16 +158,19 @@ TEST_CASE("a split that growth undid is a leaf with its own best candidate") {
   CHECK(tried.regrown > 20);
 }
 
-TEST_CASE("without tolerance, nodes that rows changed in have their best split") {
+// Regrowing a node changes the sums of those above, which are not checked again.
+TEST_CASE("without tolerance, if nothing is regrown, nodes that rows changed in have their best split") {
   Tried tried;
+  std::int64_t n_regrown = 0;
   std::size_t n_nodes = 0;
   const UpdateRule strict{UpdateRule::Kind::regret, 0, 1};
   for (ModelOptions options : various_models()) {
     options.training.n_estimators = 3;
     options.training.max_leaf_nodes = 4;
-    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    for (std::uint64_t seed = 0; seed < 16; ++seed) {
       update_often(options, strict, 30 + seed, tried,
                    [&](const ModelState& model, const TrainingRows& changed) {
+                     if (std::exchange(n_regrown, tried.regrown) != tried.regrown) return;
                      for (std::size_t t = 0; t < model.nodes.size(); ++t) {
                        std::set<NodeIndex> touched;
                        for (std::size_t r = 0; r < changed.size(); ++r) {

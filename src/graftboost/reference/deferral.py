@@ -151,7 +151,8 @@ def select_deferred(
         flip, tree = flips[t][index], updates[t].tree
         if not flip.is_void and is_enough(settled_eligible):
             tolerance = max(tolerance, -negative_below)
-            too_large = []
+            # Void splits come first, and must not stay whether the target is reached or not.
+            too_large = [step for step in too_large if flips[step[1]][step[3]].is_void]
             break
         if _is_regrown(tree, flips[t], index):
             continue
