@@ -62,7 +62,8 @@ void collect_bins(Collector& to, const BinMap& bins) {
   to.each("bin_bundles", features, [](const Feature& f) { return f.bundle; });
 }
 
-void collect_trees(Collector& to, const ModelState& model, const std::vector<Node>& nodes) {
+void collect_trees(Collector& to, const ModelState& model, const std::vector<Node>& nodes,
+                   bool state) {
   to.make("base_scores", model.base_scores);
   to.make("validation_losses", model.validation_losses);
   to.each("tree_sizes", model.nodes, [](const TreeNodes& nodes) {
@@ -71,10 +72,17 @@ void collect_trees(Collector& to, const ModelState& model, const std::vector<Nod
   to.each("node_left", nodes, [](const Node& n) { return n.left; });
   to.each("node_right", nodes, [](const Node& n) { return n.right; });
   to.each("node_leaf", nodes, [](const Node& n) { return n.leaf; });
-  to.each("node_feature", nodes, [](const Node& n) { return n.split.feature; });
-  to.each("node_low", nodes, [](const Node& n) { return n.split.low; });
-  to.each("node_span", nodes, [](const Node& n) { return n.split.span; });
-  to.each("node_gain", nodes, [](const Node& n) { return n.gain; });
+  // The best candidates of leaves follow from the rows, and may not have been evaluated yet. Without
+  // the state they are left out, so that equal models have equal arrays; but leaves of deferred rows
+  // keep the candidate from before these rows.
+  const auto known = [state](const Node& n) {
+    return state || !n.is_leaf() || !n.deferred.empty();
+  };
+  const auto split_of = [&](const Node& n) { return known(n) ? n.split : Split{}; };
+  to.each("node_feature", nodes, [&](const Node& n) { return split_of(n).feature; });
+  to.each("node_low", nodes, [&](const Node& n) { return split_of(n).low; });
+  to.each("node_span", nodes, [&](const Node& n) { return split_of(n).span; });
+  to.each("node_gain", nodes, [&](const Node& n) { return known(n) ? n.gain : no_gain; });
   to.each("node_value", nodes, [](const Node& n) { return n.value; });
 }
 
@@ -218,7 +226,7 @@ std::vector<ModelArray> arrays_of(const ModelState& model, bool state, bool room
   Collector collector;
   collect_bins(collector, *model.bins);
   const std::vector<Node> nodes = all_nodes(model);
-  collect_trees(collector, model, nodes);
+  collect_trees(collector, model, nodes, state);
   if (!state) return std::move(collector.arrays);
   std::vector<std::int64_t> sums;
   for (const Node& node : nodes) sums.insert(sums.end(), {node.sums.g, node.sums.h, node.sums.n});

@@ -80,6 +80,8 @@ template <class Sums>
 void CheckRounds<Sums>::end_visit(SplitChecker<Sums>& checker, CheckPtr& check, FlipRule* rule) {
   if (!check->is_survey) return finish(checker, *check);
   rule->set_flips(check->t, std::move(check->flips));
+  // What a survey takes counts when the work is estimated, before its flips are settled.
+  progress_[check->t].counts += std::exchange(check->counts, {});
   check->drop_answers();
   surveyed_[check->t] = std::move(check);
 }

@@ -31,6 +31,8 @@ bool SplitChecker<Sums>::begin(TreeCheck<Sums>& check, const ChangedRows& change
   if (changed.has_new_cells()) booker_.book_new_cells(check.t, changed, is_counted);
   if (!booker_.book_all(check.t, changed, check.touched, check.counts)) return false;
   ++check.counts.trees_touched;
+  if (check.is_survey)
+    check.counts.work.add(cost::surveyed_row, static_cast<std::int64_t>(changed.size()));
   enter(0, 0);
   check_node(0, 0);
   return true;

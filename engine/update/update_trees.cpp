@@ -77,7 +77,9 @@ class Updater {
     const Clock::time_point start = Clock::now();
     const DeferredRule& rule = survey_deferred(most_work);
     note_failing(all_trees_);
-    if (most_work >= 1 && work_.exceeds(all_trees_, cost::most_work)) return false;
+    if (most_work >= 1 &&
+        work_.to_regrow(all_trees_) > cost::most_to_regrow * work_.of_refit(all_trees_))
+      return false;
     for (TreeProgress& tree : progress_) tree.failed.clear();
     reaches_target = rule.reaches_target();
     rounds_.apply_actions(*flip_rule_);
@@ -143,7 +145,8 @@ class Updater {
   bool check_by_fidelity(const TreeSample& sample) {
     rounds_.survey(sample.chosen, *flip_rule_);
     if (cost::fewest_foreseen * static_cast<double>(changed_.size()) >
-        static_cast<double>(context_.n_rows)) {
+            static_cast<double>(context_.n_rows) &&
+        work_.share_done(sample.chosen) > cost::cheap_survey) {
       foresee(sample.chosen);
       if (work_.exceeds(sample.chosen, cost::most_work)) return false;
     }

@@ -43,10 +43,14 @@ double WorkEstimate::to_regrow(std::span<const std::size_t> trees) const {
   return work * cost::regrowing;
 }
 
+double WorkEstimate::share_done(std::span<const std::size_t> trees) const {
+  return cost::checking * total_counts(progress_).work.amount() / of_refit(trees);
+}
+
 bool WorkEstimate::exceeds(std::span<const std::size_t> trees, double share) const {
   const double left = to_regrow(trees) * (changed_.n_added() == 0 ? 1 : cost::first_trees);
   return !context_.rule.keeps_structure() &&
-         total_counts(progress_).work.amount() + left > share * of_refit(trees);
+         share_done(trees) + left / of_refit(trees) > share;
 }
 
 }  // namespace graftboost

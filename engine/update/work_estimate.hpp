@@ -30,6 +30,8 @@ class WorkEstimate {
   double of_refit(std::span<const std::size_t> trees) const;
   // Of regrowing the nodes that failed.
   double to_regrow(std::span<const std::size_t> trees) const;
+  // What was done so far for these trees, relative to a refit's work for them.
+  double share_done(std::span<const std::size_t> trees) const;
   // Whether what was done so far, and is left to do with these trees, exceeds this share of a
   // refit's work.
   bool exceeds(std::span<const std::size_t> trees, double share) const;

@@ -20,7 +20,7 @@ def test_rare_columns_are_cut_only_at_zero() -> None:
     for make in (scipy.sparse.csr_array, np.asarray):
         model = make_model("regression").fit(make(cells), y)
         bins = model._engine_model.bins
-        assert [bins.n_codes(f) for f in range(3)] == [105, 4, 8]  # with that of missing values
+        assert [bins.n_codes(f) for f in range(3)] == [201, 4, 8]  # with that of missing values
         assert bins.encode(cells)[:5, 1].tolist() == [3, 3, 3, 1, 0]
         assert bins.encode(cells)[5:, 1].tolist() == [2] * 195
 

@@ -150,7 +150,7 @@ def _limited(model: GraftBoostClassifier, spare: int) -> tuple[bool, str]:
         with Store.create(path, model, compact_every=5, request="made") as store:
             size = max(file.stat().st_size for file in path.iterdir())
             limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (size // 4 + spare, limits[1]))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size // 8 + spare, limits[1]))
             made, refused = _changed(store)
             known = not is_closed(store)
             _save(model, Path(folder) / "model")

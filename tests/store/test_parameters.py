@@ -38,7 +38,7 @@ def test_parameters_of_the_estimator_are_used(tmp_path: Path, change: str) -> No
         CHANGES[change](store)
         rule = _last_rule(path)
         assert (rule["name"], rule["tolerance"]) == ("rank", 7.0)
-        assert rule["top_candidates"] == np.ceil(7.0 * 0.1 * 1024)
+        assert rule["top_candidates"] == np.ceil(7.0 * 1.0 * 255)
         store.model.set_params(tolerance=None, update_rule="fidelity", fidelity=0.25)
         store.model.set_params(memory_floor=0.5)
         store.remove([2])
