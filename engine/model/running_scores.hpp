@@ -33,7 +33,9 @@ class RunningScores {
 
   // Whether the scores of all rows were carried forward to this iteration; and these scores.
   bool are_carried() const { return !carried_.empty() && carried_to_ == first_tree_; }
-  const Array<double>& carried(std::size_t shard, std::size_t k) const { return carried_[shard][k]; }
+  const Array<double>& carried(std::size_t shard, std::size_t k) const {
+    return carried_[shard][k];
+  }
   // scores[k][i] of slots[i] of a shard. Several threads may ask at once.
   std::vector<Array<double>> gather(std::size_t shard, std::span<const Slot> slots);
   // How many leaf values that takes for so many rows.

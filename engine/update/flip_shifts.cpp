@@ -58,8 +58,7 @@ FlipShifts::OfTree FlipShifts::table_of(std::size_t t, double scale) const {
     for (NodeIndex at = tree[child].parent; at != no_node; child = at, at = tree[at].parent) {
       const std::uint32_t flip = flip_of[static_cast<std::size_t>(at)];
       if (flip == no_flip) continue;
-      table.paths.push_back(
-          {flip, tree[at].left == child, optimism_at(leaf) - optimism_at(child)});
+      table.paths.push_back({flip, tree[at].left == child, optimism_at(leaf) - optimism_at(child)});
     }
   }
   table.begin.push_back(static_cast<std::uint32_t>(table.paths.size()));

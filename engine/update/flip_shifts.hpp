@@ -77,9 +77,8 @@ void FlipShifts::for_each_in(const OfTree& of_tree, std::size_t row, Use&& use) 
     const OfFlip& of_flip = of_tree.flips[at.flip];
     const Split& best = flips_[of_tree.tree].flips[at.flip].best;
     const bool best_left =
-        of_flip.feature != nullptr &&
-        best.goes_left(
-            changed_.rows().code(static_cast<Slot>(row), *of_flip.feature, best.feature));
+        of_flip.feature != nullptr && best.goes_left(changed_.rows().code(
+                                          static_cast<Slot>(row), *of_flip.feature, best.feature));
     const double shift = of_flip.shifts[at.left][best_left];
     use(of_tree.tree, at.flip, i + 1 == end ? shift - at.below : shift);
   }

@@ -19,8 +19,9 @@ FreshGradients::FreshGradients(const ModelState& model, int n_threads)
 void FreshGradients::begin_iteration(std::size_t first_tree, std::size_t n_rows,
                                      std::size_t n_rows_left) {
   scores_.begin_iteration(first_tree, n_rows_left);
-  are_all_recorded_ = scores_.are_carried() && static_cast<double>(n_rows) >=
-                                                   least_share * static_cast<double>(model_.n_rows());
+  are_all_recorded_ =
+      scores_.are_carried() &&
+      static_cast<double>(n_rows) >= least_share * static_cast<double>(model_.n_rows());
   if (are_all_recorded_) record_all();
 }
 
@@ -37,11 +38,10 @@ void FreshGradients::record_all() {
       to.push_back(all_[s][k].data());
     }
     constexpr std::size_t rows_together = 2048;
-    parallel_blocks(n_threads_, shard.size(), rows_together,
-                    [&](std::size_t begin, std::size_t end) {
-                      model_.loss.record({shard.rows.target.data(), shard.size()}, from, to, begin,
-                                         end);
-                    });
+    parallel_blocks(
+        n_threads_, shard.size(), rows_together, [&](std::size_t begin, std::size_t end) {
+          model_.loss.record({shard.rows.target.data(), shard.size()}, from, to, begin, end);
+        });
   }
 }
 

@@ -99,8 +99,7 @@ class Outlook {
                       blocks[begin / rows_together] = settle_above(tolerance, begin, end);
                     });
     Outcome all;
-    for (const Outcome& block : blocks)
-      all.recovered += block.recovered, all.left += block.left;
+    for (const Outcome& block : blocks) all.recovered += block.recovered, all.left += block.left;
     return all;
   }
 

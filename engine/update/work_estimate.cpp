@@ -49,8 +49,7 @@ double WorkEstimate::share_done(std::span<const std::size_t> trees) const {
 
 bool WorkEstimate::exceeds(std::span<const std::size_t> trees, double share) const {
   const double left = to_regrow(trees) * (changed_.n_added() == 0 ? 1 : cost::first_trees);
-  return !context_.rule.keeps_structure() &&
-         share_done(trees) + left / of_refit(trees) > share;
+  return !context_.rule.keeps_structure() && share_done(trees) + left / of_refit(trees) > share;
 }
 
 }  // namespace graftboost

@@ -159,7 +159,8 @@ TEST_CASE("a split that growth undid is a leaf with its own best candidate") {
 }
 
 // Regrowing a node changes the sums of those above, which are not checked again.
-TEST_CASE("without tolerance, if nothing is regrown, nodes that rows changed in have their best split") {
+TEST_CASE(
+    "without tolerance, if nothing is regrown, nodes that rows changed in have their best split") {
   Tried tried;
   std::int64_t n_regrown = 0;
   std::size_t n_nodes = 0;
