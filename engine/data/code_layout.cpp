@@ -14,8 +14,8 @@ constexpr std::uint32_t most_narrow_codes = 256;
 // sparse features save less than the latter in total, no feature is stored sparsely.
 //
 // Measured with fits of 30,000 rows whose columns all have the same share of common codes, on one
-// thread: sparse storage of all columns is as fast as plain storage of all at shares of 0.93 with 20
-// columns, 0.80 with 50 and 0.74 with 100.
+// thread: sparse storage of all columns is as fast as plain storage of all at shares of 0.93 with
+// 20 columns, 0.80 with 50 and 0.74 with 100.
 constexpr double entry_cost = 3.3, row_cost = 16;
 
 // Whether each feature is stored sparsely.

@@ -72,9 +72,9 @@ void collect_trees(Collector& to, const ModelState& model, const std::vector<Nod
   to.each("node_left", nodes, [](const Node& n) { return n.left; });
   to.each("node_right", nodes, [](const Node& n) { return n.right; });
   to.each("node_leaf", nodes, [](const Node& n) { return n.leaf; });
-  // The best candidates of leaves follow from the rows, and may not have been evaluated yet. Without
-  // the state they are left out, so that equal models have equal arrays; but leaves of deferred rows
-  // keep the candidate from before these rows.
+  // The best candidates of leaves follow from the rows, and may not have been evaluated yet.
+  // Without the state they are left out, so that equal models have equal arrays; but leaves of
+  // deferred rows keep the candidate from before these rows.
   const auto known = [state](const Node& n) {
     return state || !n.is_leaf() || !n.deferred.empty();
   };

@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t block = 64;
 using Marks = std::array<std::uint8_t, block>;
 
-// Marks with 1 the rows of a block whose leaf is one of these. Compares all rows with one leaf after
-// the other, which vectorises.
+// Marks with 1 the rows of a block whose leaf is one of these. Compares all rows with one leaf
+// after the other, which vectorises.
 template <class LeafId>
 [[gnu::always_inline]] inline void compare(const LeafId* ids, const LeafId* leaves, std::size_t n,
                                            std::uint8_t* marks) {
@@ -47,8 +47,9 @@ std::size_t append(const LeafId* ids, std::size_t begin, std::size_t end,
   return n;
 }
 
-// Where few rows are wanted, blocks are marked first and only marked rows are looked at. Where there
-// are many, nothing predicts which: every row is written, and overwritten if it was not wanted.
+// Where few rows are wanted, blocks are marked first and only marked rows are looked at. Where
+// there are many, nothing predicts which: every row is written, and overwritten if it was not
+// wanted.
 template <class LeafId>
 std::size_t select(const LeafId* ids, std::size_t n, const std::vector<std::int32_t>& leaves,
                    Slot* found) {

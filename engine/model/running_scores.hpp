@@ -20,9 +20,9 @@ inline void add_leaf_values(const LeafIds& leaf_ids, const std::vector<double>& 
 
 // Scores are not stored: the score of a row is the sum of its leaves' values. For few rows it is
 // gathered tree by tree. If many rows are asked for, the scores of all rows are carried forward
-// instead, and gathering starts from there. Carrying them over some trees costs as much, per tree, as
-// gathering them for a certain number of rows. So they are carried as long as more rows than that
-// are still to come, which is about the cheapest way whatever the pattern of regrowing.
+// instead, and gathering starts from there. Carrying them over some trees costs as much, per tree,
+// as gathering them for a certain number of rows. So they are carried as long as more rows than
+// that are still to come, which is about the cheapest way whatever the pattern of regrowing.
 class RunningScores {
  public:
   RunningScores(const ModelState& model, int n_threads);

@@ -10,8 +10,8 @@
 
 namespace graftboost {
 
-// The rows of one tree's subsample. A hash of the row id decides, so membership survives updates and
-// nothing is stored.
+// The rows of one tree's subsample. A hash of the row id decides, so membership survives updates
+// and nothing is stored.
 class Subsample {
  public:
   Subsample(std::uint64_t seed, std::size_t tree, double fraction)
@@ -31,9 +31,9 @@ class Subsample {
   std::int64_t limit_;
 };
 
-// Divides slots [begin, begin + n) into those inside the subsample and those outside, both in order;
-// `inside` is what Subsample::find() found for them. Both lists need room for n slots. Returns how
-// many are inside. Nothing predicts where a row belongs, so there is no branch.
+// Divides slots [begin, begin + n) into those inside the subsample and those outside, both in
+// order; `inside` is what Subsample::find() found for them. Both lists need room for n slots.
+// Returns how many are inside. Nothing predicts where a row belongs, so there is no branch.
 inline std::size_t divide(const std::int32_t* inside, std::size_t begin, std::size_t n,
                           Slot* insiders, Slot* outsiders) {
   std::size_t n_inside = 0;

@@ -160,7 +160,8 @@ using Numbers = std::vector<std::int64_t>;
 // no part of the model.
 struct Contents {
   std::vector<std::vector<Node>> trees;
-  // Per tree: whether the best candidates of its leaves are known. If not, they follow from the rows.
+  // Per tree: whether the best candidates of its leaves are known. If not, they follow from the
+  // rows.
   std::vector<bool> counted;
   std::map<RowId, Numbers> rows;
   TargetSums target_sums;

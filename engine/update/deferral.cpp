@@ -134,8 +134,8 @@ void DeferredRule::take_steps(const std::vector<SettlingStep>& steps) {
   const auto is_reached = [&] { return is_enough(outcome(eligible_, settled_eligible)); };
   // Infinite if nothing need be settled, like that of select_actions().
   context_.tolerance = steps.empty() || is_reached() ? -no_gain : 0;
-  // The smallest of the steps that do not fit: of all, and of those for void splits, which come first
-  // and are taken whether the target is reached or not.
+  // The smallest of the steps that do not fit: of all, and of those for void splits, which come
+  // first and are taken whether the target is reached or not.
   struct {
     const SettlingStep* step = nullptr;
     std::int64_t rows = 0;

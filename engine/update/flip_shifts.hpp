@@ -13,9 +13,9 @@
 
 namespace graftboost {
 
-// The shifts that flips cause, by the formula of row_memory.hpp. The trees must be as they were when
-// the flips were found. Owns a table of them per tree: which flips lie on the path to each leaf, and
-// what they shift.
+// The shifts that flips cause, by the formula of row_memory.hpp. The trees must be as they were
+// when the flips were found. Owns a table of them per tree: which flips lie on the path to each
+// leaf, and what they shift.
 class FlipShifts {
  public:
   // Of the flips of some trees (the others have none) that stand for `scale` times as many.

@@ -13,12 +13,13 @@
 
 namespace graftboost {
 
-// Sums of gradients, hessians and squares over blocks of rows that lie side by side. One per thread.
+// Sums of gradients, hessians and squares over blocks of rows that lie side by side. One per
+// thread.
 //
-// Most rows have no weights, and most trees few leaves. Gradient and hessian of a row are then added
-// as one number, to one of four tables in turn: consecutive rows often share a leaf, and an addition
-// would wait for the one before it. The tables are emptied into wide sums before a number could
-// overflow.
+// Most rows have no weights, and most trees few leaves. Gradient and hessian of a row are then
+// added as one number, to one of four tables in turn: consecutive rows often share a leaf, and an
+// addition would wait for the one before it. The tables are emptied into wide sums before a number
+// could overflow.
 class LeafSums {
  public:
   // At most so many rows may be added at once.

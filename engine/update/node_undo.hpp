@@ -24,9 +24,9 @@ class NodeUndo {
   void commit() noexcept { committed_ = true; }
   const std::vector<double>& base_scores_before() const { return base_scores_; }
 
-  // To be called before nodes of a tree change: if only nodes on the paths of changed rows will, with
-  // the leaves of these rows; before anything else changes, without. Different threads may save
-  // different trees.
+  // To be called before nodes of a tree change: if only nodes on the paths of changed rows will,
+  // with the leaves of these rows; before anything else changes, without. Different threads may
+  // save different trees.
   template <class LeafOf>
   void save_paths(std::size_t t, std::size_t n_rows, LeafOf&& leaf_of);
   void save_tree(std::size_t t);

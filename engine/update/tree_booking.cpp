@@ -73,8 +73,8 @@ void TreeBooker::book_tree(std::size_t t, std::span<const Gradient> gradients,
 }
 
 // If every split is kept, nobody asks for the gains of other candidates, and histograms that a
-// refresh dropped stay dropped: the gains of leaves follow from the rows whenever they are restored.
-// Not so where rows are deferred: their leaves keep the gain from before these rows.
+// refresh dropped stay dropped: the gains of leaves follow from the rows whenever they are
+// restored. Not so where rows are deferred: their leaves keep the gain from before these rows.
 bool TreeBooker::evaluates_candidates(std::size_t t) const {
   const UpdateRule& rule = context_.rule;
   return rule.defers || !rule.keeps_structure() || !model_.nodes.tree(t)[0].deferred.empty();

@@ -38,8 +38,8 @@ inline constexpr double most_work = 0.7, most_to_regrow = 0.9;
 // By the fidelity rule, trees are sampled only if more than one row in so many changes: a few trees
 // say little about few rows, and surveying all costs little.
 inline constexpr double fewest_foreseen = 400;
-// Nor if surveying costs no more than this share of a refit. A few trees overestimate what has to be
-// regrown, so it is better known than foreseen.
+// Nor if surveying costs no more than this share of a refit. A few trees overestimate what has to
+// be regrown, so it is better known than foreseen.
 inline constexpr double cheap_survey = 0.12;
 // It does so at once if the first few trees are far beyond.
 inline constexpr double far_too_much_work = 1.2;
