@@ -20,9 +20,7 @@ inline constexpr double recorded_row = 15;     // gets a gradient and is placed 
 inline constexpr double gathered_value = 0.7;  // a leaf's value is added to a row's score
 inline constexpr double looked_up_row = 0.3;   // found to be in a node or not
 inline constexpr double compared_row = 3;      // found to be moved by a shifted split or not
-// Parts of trees leave less for threads to share, and less of what they need is in cache: so much
-// longer than the operations suggest take updates of 1 to 5% of the rows, relative to a refit.
-inline constexpr double checking = 1.4, regrowing = 1.6;
+inline constexpr double regrowing = 1.3;       // parts of trees leave less for threads to share
 
 // Updates that change more than one row in so many refit: booking alone costs more than counting
 // anew.
@@ -34,13 +32,13 @@ inline constexpr std::size_t trees_per_sample = 6, fewest_sampled = 6;
 inline constexpr std::size_t rows_per_sample = 40;
 // An update that is likely to take more than this share of a refit's work becomes a refit: as a
 // whole, or, once all trees are checked, for what is left to regrow.
-inline constexpr double most_work = 0.7, most_to_regrow = 0.9;
+inline constexpr double most_work = 0.8, most_to_regrow = 0.9;
 // By the fidelity rule, trees are sampled only if more than one row in so many changes: a few trees
 // say little about few rows, and surveying all costs little.
 inline constexpr double fewest_foreseen = 400;
 // Nor if surveying costs no more than this share of a refit. A few trees overestimate what has to
 // be regrown, so it is better known than foreseen.
-inline constexpr double cheap_survey = 0.12;
+inline constexpr double cheap_survey = 0.08;
 // It does so at once if the first few trees are far beyond.
 inline constexpr double far_too_much_work = 1.2;
 inline constexpr std::size_t fewest_checked_first = 2;

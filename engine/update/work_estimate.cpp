@@ -44,7 +44,7 @@ double WorkEstimate::to_regrow(std::span<const std::size_t> trees) const {
 }
 
 double WorkEstimate::share_done(std::span<const std::size_t> trees) const {
-  return cost::checking * total_counts(progress_).work.amount() / of_refit(trees);
+  return total_counts(progress_).work.amount() / of_refit(trees);
 }
 
 bool WorkEstimate::exceeds(std::span<const std::size_t> trees, double share) const {

@@ -45,11 +45,14 @@ TEST_CASE("rows are selected by leaf, ascending") {
   for (int i = 0; i < 300; ++i) {
     const int max_leaf_nodes = random.chance(0.5) ? 256 : 1000;
     const int n_used = static_cast<int>(1 + random.below(random.chance(0.5) ? 6 : 250));
-    const std::size_t n = random.below(200), n_given = n - random.below(n + 1) / 4;
+    // Few and many rows, of which few and many are wanted.
+    const std::size_t n = random.below(random.chance(0.3) ? 6000 : 200);
+    const std::size_t n_given = n - random.below(n + 1) / 4;
     const LeafIds ids = random_ids(n, max_leaf_nodes, n_used, random);
+    const double share = random.chance(0.5) ? 0.2 : 0.01;
     std::vector<std::int32_t> leaves;
     for (std::int32_t leaf = 0; leaf < n_used; ++leaf)
-      if (random.chance(0.2)) leaves.push_back(leaf);
+      if (random.chance(share)) leaves.push_back(leaf);
     std::vector<Slot> expected, found(n_given);
     for (Slot row = 0; row < n_given; ++row)
       if (std::ranges::count(leaves, ids[row]) != 0) expected.push_back(row);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -383,7 +384,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         """The share of each feature in the total gain of all splits."""
         check_is_fitted(self)
         gains = self._engine_model.gain_importances()
-        total = gains.sum()
+        total = math.fsum(gains)  # exact, so features without splits make no difference
         return gains / total if total > 0 else gains
 
     @property
