@@ -15,9 +15,9 @@ const Node& leaf_before(const Tree& tree, const ChangedRows& changed, std::size_
   return tree[tree.leaves[changed.leaf(t, row)]];
 }
 
-// Adds up value_of(tree, leaf) of the leaves that rows were in before the update, tree by tree:
-// add_others(t, begin, end, to) may do so in another way, and then returns true. to[row * k_trees]
-// is the score of a row.
+// Adds up value_of(leaf) of the leaves that rows were in before the update, tree by tree. For trees
+// whose rows are in other leaves now, add_others(t, begin, end, to) adds to the scores of rows
+// [begin, end), which are to[row * k_trees], and returns true.
 template <class ValueOf, class AddOthers>
 ChangedScores add_up(const UpdateContext& context, const ChangedRows& changed,
                      const std::vector<double>& base_scores, ValueOf&& value_of,
