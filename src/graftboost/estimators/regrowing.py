@@ -87,8 +87,8 @@ class Regrowable(RowHolder):
         """Recompute leaf values on the current rows, keeping the structure.
 
         Rows outside regrown nodes keep their recorded gradients while earlier trees change, so the
-        leaf values drift slightly. A refresh records fresh gradients for all rows, in one to three
-        times the time of a prediction for them. Splits do not change. The first update after a
+        leaf values drift slightly. A refresh records fresh gradients for all rows, in about two to
+        five times the time of a prediction for them. Splits do not change. The first update after a
         refresh recomputes all histograms and takes longer, but not longer than a refit. Updates
         that keep the structure (``fidelity=0``) do not need them.
 
