@@ -92,9 +92,9 @@ struct SplitEvaluator<Sums>::FeatureObserver : Best {
     const auto edge = [&](std::size_t i) {
       return static_cast<std::uint32_t>(first + left.too_few + i);
     };
+    add_valid(scores, left, begin, end, first);
     if (!any_valid) {
       survey.first = static_cast<Code>(std::max<std::uint32_t>(survey.first, edge(begin)));
-      survey.add_child(left_hessian(begin));
       if (begin > 0) {
         survey.add_short(0, scale.least_hessian - left_hessian(begin - 1));
       } else if (edge(0) > 1) {
@@ -102,9 +102,36 @@ struct SplitEvaluator<Sums>::FeatureObserver : Best {
       }
     }
     any_valid = true;
-    survey.add_child(scale.h - left_hessian(end - 1));
     last_valid = edge(end - 1);
     add_next();
+  }
+
+  // Candidates [begin, end) of a stretch are valid. From edge to edge the left child grows, so the
+  // first and the last of them may be outer ones.
+  void add_valid(const double* scores, const LeftSums& left, std::size_t begin, std::size_t end,
+                 std::uint32_t first) {
+    const std::int64_t* from = left.h.data() + left.too_few;
+    const std::int64_t all = evaluator.node_.h, least = all >> FeatureSurvey::central_shift;
+    const auto* centre = std::lower_bound(from + begin, from + end, least);
+    const auto* behind = std::upper_bound(centre, from + end, all - least);
+    const auto a = static_cast<std::size_t>(centre - from);
+    const auto b = static_cast<std::size_t>(behind - from);
+    const auto edge = [&](std::size_t i) { return first + left.too_few + i; };
+    const auto right_hessian = [&](std::size_t i) { return evaluator.scale_.h - hessian(from[i]); };
+    if (begin < a) {
+      survey.add_outer(hessian(from[begin]), largest_score(scores + begin, a - begin));
+      const std::size_t next = edge(a - 1) + 1;
+      survey.first_central = static_cast<Code>(std::max<std::size_t>(survey.first_central, next));
+    }
+    if (a < b) {
+      survey.add_child(hessian(from[a]));
+      survey.add_child(right_hessian(b - 1));
+    }
+    if (b < end) {
+      survey.add_outer(right_hessian(end - 1), largest_score(scores + b, end - b));
+      survey.last_central =
+          static_cast<Code>(std::min<std::size_t>(survey.last_central, edge(b)));
+    }
   }
 
   // If no candidate is valid, the survey tells what the nearest one lacks.

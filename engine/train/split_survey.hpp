@@ -14,16 +14,29 @@ namespace graftboost {
 // Of the candidates of one feature. A candidate is valid if both children have enough rows and
 // hessian.
 struct FeatureSurvey {
-  double least_hessian =
-      std::numeric_limits<double>::infinity();  // of a child of a valid candidate
+  // Of a child of a valid candidate. Numeric features: of a central one, both of whose children
+  // have at least node.h >> central_shift.
+  double least_hessian = std::numeric_limits<double>::infinity();
+  // Numeric features: of the other valid candidates, which are outer ones: the least hessian of the
+  // small child and the best score. A row with a code from first_central to last_central is in the
+  // larger child of all of them.
+  double outer_hessian = std::numeric_limits<double>::infinity();
+  double outer_score = no_gain;
+  Code first_central = 1, last_central = 0xffff;
   // A row that is added with a code from first to last makes no further candidate valid. Of other
   // rows it takes so many, or so much hessian, to make one valid that is not.
   Code first = 0xffff, last = 0;
   std::int64_t rows_short = std::numeric_limits<std::int64_t>::max();
   double hessian_short = std::numeric_limits<double>::infinity();
 
+  static constexpr int central_shift = 4;
+
   void add_child(double hessian) {
     least_hessian = hessian < least_hessian ? hessian : least_hessian;
+  }
+  void add_outer(double hessian, double score) {
+    outer_hessian = hessian < outer_hessian ? hessian : outer_hessian;
+    outer_score = score > outer_score ? score : outer_score;
   }
   // An invalid candidate lacks so many rows and so much hessian.
   void add_short(std::int64_t rows, double hessian) {

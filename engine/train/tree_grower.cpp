@@ -147,8 +147,6 @@ void TreeGrower<Sums>::evaluate(Tree& tree, NodeIndex smaller, NodeIndex larger,
   }
   GainBounds::are_grouped(layout()) ? evaluate_grouped(tree, smaller, larger, parent)
                                     : evaluate_each(tree, smaller, larger, parent);
-  for (const NodeIndex i : {smaller, larger})
-    if (i != no_node) growths_[at(i)].bounds.tighten(layout().number_of(tree[i].split.feature));
 }
 
 template <class Sums>

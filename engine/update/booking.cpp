@@ -73,7 +73,7 @@ void HistogramBooker<Sums>::book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf
                                  UpdateCounts& counts) {
   cells_.clear();
   rows.for_each_cell(row, [&](std::uint32_t cell) { cells_.push_back(cell); });
-  const auto codes = codes_asked_for(enters) ? decode(rows, row) : std::span<const Code>();
+  const auto codes = decodes_ ? decode(rows, row) : std::span<const Code>();
   book(nodes, top, leaf, {rows, row, cells_, codes, totals, enters, features}, touched, counts);
 }
 
@@ -119,7 +119,8 @@ void HistogramBooker<Sums>::book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf
     if (grouped_) touched.features[at].push_back(row.features);
     nodes.bounds[at].row_changed(context_.gain, row.totals, row.enters,
                                  layout.any_commonly_missing(),
-                                 layout.number_of(nodes.tree[i].split.feature), code_of);
+                                 layout.number_of(nodes.tree[i].split.feature), row.codes,
+                                 code_of);
     if (histograms[at].cached) histograms[at].book(row.cells, sums, row.enters);
   }
   counts.work += cost::booked_row;
@@ -138,8 +139,7 @@ bool HistogramBooker<Sums>::book_all(std::size_t t, const ChangedRows& changed,
   sort_by_leaf(t, changed);
   for (const Slot row : by_leaf_) {
     const bool enters = changed.enters(row) != back;
-    std::span<const Code> codes;
-    if (codes_asked_for(enters)) codes = back ? decode(changed.rows(), row) : changed.codes_of(row);
+    const auto codes = decodes_ ? changed.codes_of(row) : std::span<const Code>();
     book(nodes, no_node, nodes.tree.leaves[changed.leaf(t, row)],
          {changed.rows(), row, changed.cells_of(row), codes, recorded.of(row), enters,
           grouped_ ? &changed.features_of(row) : nullptr},

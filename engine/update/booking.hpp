@@ -56,22 +56,20 @@ class HistogramBooker {
     const RowTable& rows;
     Slot slot;
     std::span<const std::uint32_t> cells;
-    std::span<const Code> codes;  // of all features, if bounds ask for all; see codes_asked_for
+    std::span<const Code> codes;  // of all features, if bounds are of single ones
     Totals totals;
     bool enters;
     const WipedVector<std::uint32_t>* features;
   };
   void book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf, const BookedRow& row,
             TouchedNodes& touched, UpdateCounts& counts);
-  // Bounds of single features ask for all codes of rows that enter; grouped ones for one at most.
-  bool codes_asked_for(bool enters) const { return enters && decodes_; }
   std::span<const Code> decode(const RowTable& rows, Slot row);
   void sort_by_leaf(std::size_t t, const ChangedRows& changed);
   bool touch_paths(std::size_t t, const ChangedRows& changed, TouchedNodes& touched,
                    UpdateCounts& counts) const;
 
   const UpdateContext& context_;
-  bool grouped_, decodes_;
+  bool grouped_, decodes_;            // bounds are grouped, or of single features, or not kept
   WipedVector<Code> codes_;           // of the row that is being booked
   WipedVector<std::uint32_t> cells_;  // that it falls into
   std::vector<Slot> by_leaf_;         // the changed rows of a tree

@@ -32,7 +32,6 @@ BestSplit BoundedEvaluation<Sums>::find_best(const NodeOnPath& at) {
     if (!known || !is_ruled_out(limits.of_unit(unit, own))) evaluate_unit(at, unit, best);
     return true;
   });
-  at.bounds.tighten(at.node.is_leaf() ? layout_.number_of(best.split.feature) : likely);
   return best;
 }
 

@@ -57,7 +57,7 @@ void ChangedRows::list_cells() {
     cells_begin_.push_back(cells_.size());
   }
   if (GainBounds::are_grouped(layout) || !GainBounds::are_kept(layout)) return;
-  for (std::size_t row = n_removed_; row < size(); ++row)
+  for (std::size_t row = 0; row < size(); ++row)
     for (std::size_t f = 0; f < layout.size(); ++f)
       codes_.push_back(rows_.code(static_cast<Slot>(row), layout[f], layout[f].column));
 }

@@ -39,10 +39,10 @@ class ChangedRows {
   std::span<const std::uint32_t> cells_of(std::size_t row) const {
     return {cells_.data() + cells_begin_[row], cells_begin_[row + 1] - cells_begin_[row]};
   }
-  // The codes of an added row by the number of the feature, if gain bounds are kept per feature.
+  // The codes of a row by the number of the feature, if gain bounds are kept per feature.
   std::span<const Code> codes_of(std::size_t row) const {
     const std::size_t n = rows_.layout.size();
-    return std::span(codes_).subspan((row - n_removed_) * n, n);
+    return std::span(codes_).subspan(row * n, n);
   }
   // The bundled and sparse features in which a row differs from the common code, if gain bounds are
   // grouped.

@@ -13,10 +13,8 @@ bool GainBounds::are_grouped(const CodeLayout& layout) {
 void GainBounds::start(const GainParams& params, const Totals& node, const CodeLayout& layout) {
   if (!are_kept(layout)) return;
   const bool grouped = are_grouped(layout);
-  ceilings_.resize(grouped ? 2 * GroupSurvey::n_groups : layout.size());
+  ceilings_.resize(grouped ? 2 * GroupSurvey::n_groups : 0);
   ceilings_.fill(Ceiling{});
-  guards_.resize(grouped ? 0 : layout.size());
-  guards_.fill(Guard{});
   n_added_ = 0;
   pending_ = false;
   n_evaluated_ = layout.size();
@@ -24,9 +22,8 @@ void GainBounds::start(const GainParams& params, const Totals& node, const CodeL
   own_feature_ = ColumnIndex::none;
   const double h = static_cast<double>(node.h) * params.hessian_unit;
   centre_ = params.l2 == 0 && h > 0 ? static_cast<double>(node.g) * params.gradient_unit / h : 0;
-  drift_ = lost_ = 0;
-  highest_ = Ceiling{};
-  own_number_ = ColumnIndex::none;
+  drift_ = {};
+  features_.start(grouped ? 0 : layout.size(), h, params.l2);
   margin_ = Margin{};
 }
 
@@ -34,11 +31,14 @@ void GainBounds::start(const GainParams& params, const Totals& node, const CodeL
 
 void GainBounds::evaluated(const GainParams& params, const Totals& node, std::uint32_t number,
                            double gain, const FeatureSurvey& survey) {
-  constexpr std::int64_t many = std::numeric_limits<std::int32_t>::max();
-  guards_[number] = {survey.first, survey.last,
-                     static_cast<std::int32_t>(std::min(survey.rows_short, many)),
-                     below(survey.hessian_short)};
-  ceilings_[number] = ceiling(params, node, gain, survey.least_hessian);
+  const double h = static_cast<double>(node.h) * params.hessian_unit;
+  const double of_node = worth_of_node(params, node);
+  const auto worth = [&](double of) {
+    return of > no_gain ? std::max(of + of_node, 0.0) : no_gain;
+  };
+  const double outer_gain =
+      survey.outer_score > no_gain ? NodeScale(params, node).gain(survey.outer_score) : no_gain;
+  features_.evaluated(number, drift_, h, params.l2, worth(gain), worth(outer_gain), survey);
 }
 
 void GainBounds::evaluated_all(const GainParams& params, const Totals& node,
@@ -66,22 +66,6 @@ void GainBounds::evaluated_changed(const GainParams& params, const Totals& node,
   n_evaluated_ = n_features;
 }
 
-void GainBounds::tighten(std::uint32_t own_number) {
-  if (guards_.empty()) return;
-  own_number_ = own_number;
-  double worth = no_gain;
-  float reach = 0;
-  for (std::size_t f = 0; f < ceilings_.size(); ++f) {
-    if (f == own_number) continue;
-    worth = std::max(worth, worth_at_most(ceilings_[f]));
-    reach = std::max(reach, ceilings_[f].reach);
-  }
-  highest_.root = worth < 0 ? -1.0f : above(std::sqrt(worth));
-  highest_.reach = reach;
-  highest_.drift = below(drift_);
-  highest_.lost = below(lost_);
-}
-
 // A ceiling above both, as of now.
 void GainBounds::raise(Ceiling& ceiling, const Ceiling& other) const {
   if (other.root < 0) return;
@@ -98,24 +82,21 @@ GainBounds::Ceiling GainBounds::ceiling(const GainParams& params, const Totals& 
   const bool any = gain > no_gain;
   made.root = any ? above(std::sqrt(std::max(gain + worth_of_node(params, node), 0.0))) : -1;
   made.reach = any ? above(1 / std::sqrt(least_hessian + params.l2)) : 0;
-  made.drift = below(drift_);
-  made.lost = below(lost_);
+  made.drift = below(drift_.up + drift_.down);
+  made.lost = below(drift_.lost);
   return made;
 }
 
 // --- bounds --------------------------------------------------------------------------------------
 
 double GainBounds::Limits::of_others(std::uint32_t own_number) const {
-  if (bounds_.guards_.empty() || own_number != bounds_.own_number_)
-    return std::numeric_limits<double>::infinity();
-  return of(bounds_.highest_);
+  if (bounds_.is_grouped()) return std::numeric_limits<double>::infinity();
+  return gain(bounds_.features_.highest_worth(bounds_.drift_, own_number));
 }
 
 double GainBounds::Limits::of_all() const {
-  if (bounds_.guards_.empty()) return std::max(of(bounds_.own_), of_groups());
-  const std::uint32_t own = bounds_.own_number_;
-  const double others = of(bounds_.highest_);
-  return own < bounds_.ceilings_.size() ? std::max(others, of(bounds_.ceilings_[own])) : others;
+  if (bounds_.is_grouped()) return std::max(of(bounds_.own_), of_groups());
+  return of_others(ColumnIndex::none);
 }
 
 double GainBounds::Limits::of_groups() const {

@@ -8,7 +8,8 @@
 //
 //     (r + d / sqrt(m))^2  *  m / (m - e)
 //
-// from then on (the first factor is Minkowski's inequality). This holds for candidates that were
+// from then on (the first factor is Minkowski's inequality). Bounds of single features are tighter,
+// because they distinguish the signs and the codes of the rows: see feature_bounds.hpp. This holds for candidates that were
 // valid. An invalid one, whose child had too few rows or too little hessian, can only become valid
 // when enough rows are added to that child, so these are counted down. Candidates below a bound
 // need no evaluation: most updates touch many nodes and change few of them.
@@ -22,6 +23,7 @@
 #include "data/code_layout.hpp"
 #include "train/gain.hpp"
 #include "train/split_survey.hpp"
+#include "update/feature_bounds.hpp"
 
 namespace graftboost {
 
@@ -48,8 +50,9 @@ class GainBounds {
     return are_grouped(layout) || layout.size() <= most_features;
   }
 
-  bool known() const { return !ceilings_.empty(); }
+  bool known() const { return !features_.empty() || !ceilings_.empty(); }
   void forget() {
+    features_.forget();
     ceilings_.resize(0);
     pending_ = false;
   }
@@ -68,23 +71,22 @@ class GainBounds {
   // Grouped: the features of all rows that were added or removed were evaluated again.
   void evaluated_changed(const GainParams& params, const Totals& node, const GroupSurvey& survey,
                          std::size_t n_features);
-  // Per feature: to be called when bounds of features have become tighter, with the number of the
-  // feature that the node is split by, whose candidates are evaluated each time.
-  void tighten(std::uint32_t own_number);
   void set_margin(const Margin& margin) { margin_ = margin; }
 
   // --- rows that change -------------------------------------------------------------------------
 
   // A row of the node, which is split by the feature with this number, was added or removed.
-  // `may_be_missing` tells whether it may lack a value of a feature that most rows lack.
+  // `may_be_missing` tells whether it may lack a value of a feature that most rows lack. Per
+  // feature, `codes` has the row's codes by the number of the feature; grouped bounds ask
+  // code_of(number) only.
   template <class CodeOf>
   void row_changed(const GainParams& params, const Totals& row, bool enters, bool may_be_missing,
-                   std::uint32_t number, CodeOf&& code_of);
+                   std::uint32_t number, std::span<const Code> codes, CodeOf&& code_of);
   // Grouped: whether rows changed whose features were not evaluated since. Until they are, there is
   // no bound. Features from n_evaluated() on, which are new in the layout, never were.
   bool is_pending() const { return pending_; }
   std::size_t n_evaluated() const { return n_evaluated_; }
-  bool is_grouped() const { return guards_.empty(); }
+  bool is_grouped() const { return features_.empty(); }
 
   // --- bounds -----------------------------------------------------------------------------------
 
@@ -95,7 +97,7 @@ class GainBounds {
     // excepted.
     double of_unit(std::size_t unit, std::uint32_t evaluated_feature) const;
     // Per feature: no gain of a candidate exceeds this, those of the feature with this number
-    // possibly excepted. One comparison instead of one per feature.
+    // possibly excepted.
     double of_others(std::uint32_t own_number) const;
     // No gain of any bounded candidate exceeds this.
     double of_all() const;
@@ -103,7 +105,8 @@ class GainBounds {
    private:
     friend GainBounds;
     Limits(const GainBounds& bounds, const GainParams& params, const Totals& node);
-    double of(const Ceiling& ceiling) const;
+    double of(const Ceiling& ceiling) const { return gain(bounds_.worth_at_most(ceiling)); }
+    double gain(double worth) const;
     double of_groups() const;
 
     const GainBounds& bounds_;
@@ -116,28 +119,18 @@ class GainBounds {
   std::int64_t rows_to_move() const { return margin_.rows > 1 ? margin_.rows : 1; }
 
  private:
-  // A bound on some candidates, as of their last evaluation. Rounded so that it stays a bound.
+  // Grouped: a bound on some candidates, as of their last evaluation. Rounded so that it stays a
+  // bound.
   struct Ceiling {
-    static constexpr float unknown = std::numeric_limits<float>::infinity();
-
-    float root = unknown;       // r; below 0 if no candidate was valid
-    float reach = 0;            // 1 / sqrt(m)
-    float drift = 0, lost = 0;  // the node's d and e at the time
-  };
-  // The rows that may still be added before an invalid candidate of a feature becomes valid: any
-  // with a code from `first` to `last`; of others so many, with so much hessian. Kept apart from
-  // the ceilings, because every added row is compared with all guards.
-  struct Guard {
-    Code first = 0xffff, last = 0;
-    std::int32_t rows_short = 0;
-    float hessian_short = 0;
+    float root = FeatureBounds::unknown;  // r; below 0 if no candidate was valid
+    float reach = 0;                      // 1 / sqrt(m)
+    float drift = 0, lost = 0;            // the node's d and e at the time
   };
 
   static constexpr std::size_t most_features = 256;  // bounded one by one
-  // Wide enough for the rounding to float and of the arithmetic here.
-  static constexpr double slack = 1e-6;
-  static float above(double x) { return static_cast<float>(x * (1 + slack)); }
-  static float below(double x) { return static_cast<float>(x * (1 - slack)); }
+  static constexpr double slack = FeatureBounds::slack;
+  static float above(double x) { return FeatureBounds::above(x); }
+  static float below(double x) { return FeatureBounds::below(x); }
 
   static Ceiling nothing() { return {-1, 0, 0, 0}; }
   void raise(Ceiling& ceiling, const Ceiling& other) const;
@@ -147,22 +140,22 @@ class GainBounds {
   double worth_at_most(const Ceiling& ceiling) const;
 
   double centre_ = 0;
-  double drift_ = 0, lost_ = 0;  // d and e since start()
-  Ceiling highest_;              // per feature: above all ceilings but that of own_number_
-  std::uint32_t own_number_ = ColumnIndex::none;
+  NodeDrift drift_;  // since start()
   Margin margin_;
-  Array<Ceiling> ceilings_;  // per feature or group, or empty
-  Array<Guard> guards_;      // per feature; empty if grouped
-  Ceiling own_;              // grouped: of own_feature_
+  FeatureBounds features_;  // per feature; empty if grouped
+  // The rest is for grouped bounds.
+  Array<Ceiling> ceilings_;  // per group
+  Ceiling own_;              // of own_feature_
   std::uint32_t own_feature_ = ColumnIndex::none;
-  std::int64_t n_added_ = 0;     // grouped: rows since all were evaluated
-  std::size_t n_evaluated_ = 0;  // grouped: features that have been
+  std::int64_t n_added_ = 0;     // rows since all were evaluated
+  std::size_t n_evaluated_ = 0;  // features that have been
   bool pending_ = false;
 };
 
 template <class CodeOf>
 void GainBounds::row_changed(const GainParams& params, const Totals& row, bool enters,
-                             bool may_be_missing, std::uint32_t number, CodeOf&& code_of) {
+                             bool may_be_missing, std::uint32_t number,
+                             std::span<const Code> codes, CodeOf&& code_of) {
   if (!known()) return;
   if (!enters || number == ColumnIndex::none) {
     margin_.rows -= 1;
@@ -171,28 +164,15 @@ void GainBounds::row_changed(const GainParams& params, const Totals& row, bool e
     margin_.rows = 1;
   }
   const double h = static_cast<double>(row.h) * params.hessian_unit;
-  const double shift = static_cast<double>(row.g) * params.gradient_unit - centre_ * h;
-  drift_ += shift < 0 ? -shift : shift;
-  if (!enters) lost_ += h;
-  pending_ = guards_.empty();
-  if (!enters) return;
-  if (guards_.empty()) {
-    // The first missing row adds candidates, and need not be listed as having the feature.
-    if (++n_added_ > GroupSurvey::rows_ahead || may_be_missing) ceilings_.fill(Ceiling{});
-    return;
-  }
-  const float gained = above(h);
-  for (std::uint32_t f = 0; f < guards_.size(); ++f) {
-    Guard& guard = guards_[f];
-    const Code code = code_of(f);
-    if (code >= guard.first && code <= guard.last) continue;
-    guard.rows_short -= 1;
-    guard.hessian_short -= gained;
-    // The first missing row adds candidates.
-    if (guard.rows_short > 0 && guard.hessian_short > 0 && code != missing_code) continue;
-    ceilings_[f].root = Ceiling::unknown;
-    if (f != own_number_) highest_.root = Ceiling::unknown;
-  }
+  const double of_row = static_cast<double>(row.g) * params.gradient_unit - centre_ * h;
+  const double shift = enters ? of_row : -of_row;
+  (shift < 0 ? drift_.down : drift_.up) += shift < 0 ? -shift : shift;
+  if (!enters) drift_.lost += h;
+  if (!is_grouped()) return features_.row_changed(codes, shift, h, enters);
+  pending_ = true;
+  // The first missing row adds candidates, and need not be listed as having the feature.
+  if (enters && (++n_added_ > GroupSurvey::rows_ahead || may_be_missing))
+    ceilings_.fill(Ceiling{});
 }
 
 inline GainBounds::Limits::Limits(const GainBounds& bounds, const GainParams& params,
@@ -203,16 +183,18 @@ inline GainBounds::Limits::Limits(const GainBounds& bounds, const GainParams& pa
   score_ = h > 0 ? g * g / h : 0;
 }
 
-inline double GainBounds::Limits::of(const Ceiling& ceiling) const {
+inline double GainBounds::Limits::gain(double worth) const {
   // A gain is a difference of scores and has their rounding error, which may be all of a small
   // gain. This is many times the relative error of a score.
   constexpr double rounding = 1e-13;
-  const double worth = bounds_.worth_at_most(ceiling);
   return worth - worth_ + rounding * (worth + score_);
 }
 
 inline double GainBounds::Limits::of_unit(std::size_t unit, std::uint32_t evaluated_feature) const {
-  if (!bounds_.guards_.empty()) return of(bounds_.ceilings_[unit]);
+  if (!bounds_.is_grouped()) {
+    const auto number = static_cast<std::uint32_t>(unit);
+    return gain(bounds_.features_.worth_at_most(number, bounds_.drift_));
+  }
   return evaluated_feature == bounds_.own_feature_ ? of_groups() : of_all();
 }
 
@@ -224,8 +206,9 @@ inline double GainBounds::worth_of_node(const GainParams& params, const Totals& 
 
 inline double GainBounds::worth_at_most(const Ceiling& ceiling) const {
   if (ceiling.root < 0) return no_gain;
-  const double reach = ceiling.reach, root = ceiling.root + (drift_ - ceiling.drift) * reach;
-  const double left = 1 - (lost_ - ceiling.lost) * reach * reach;
+  const double reach = ceiling.reach, drift = drift_.up + drift_.down;
+  const double root = ceiling.root + (drift - ceiling.drift) * reach;
+  const double left = 1 - (drift_.lost - ceiling.lost) * reach * reach;
   return left > 0 ? root * root / left * (1 + slack) : std::numeric_limits<double>::infinity();
 }
 

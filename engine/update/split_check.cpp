@@ -388,7 +388,6 @@ typename SplitChecker<Sums>::Outcome SplitChecker<Sums>::check_regret(NodeIndex 
     return passes = tolerates(best.gain, standard, n);
   });
   if (!passes) return Outcome::fails;
-  bounds(i).tighten(own);
   if (!(best_own.gain > present)) return Outcome::passes;
   const FeatureCells<Sums> cells = path_.of_feature(depth, own);
   const std::int64_t n_moving =

@@ -91,7 +91,6 @@ class BoundedNode {
   void evaluate_all() {
     if (!is_grouped()) {
       for (std::uint32_t f = 0; f < layout_.size(); ++f) evaluate(f);
-      bounds_.tighten(own_);
     } else {
       std::vector<std::uint32_t> all;
       for (std::uint32_t f = 0; f < layout_.size(); ++f)
@@ -110,7 +109,6 @@ class BoundedNode {
     }
     for (std::uint32_t f = 0; f < layout_.size(); ++f)
       if (random_.chance(0.3)) evaluate(f);
-    bounds_.tighten(own_);
   }
 
   // Checks that no candidate has a gain above its bound.
@@ -173,7 +171,7 @@ class BoundedNode {
   }
 
   void book(const NodeRow& row, bool enters) {
-    bounds_.row_changed(params_, row.totals, enters, layout_.any_commonly_missing(), own_,
+    bounds_.row_changed(params_, row.totals, enters, layout_.any_commonly_missing(), own_, row.codes,
                         [&](std::uint32_t f) { return row.codes[f]; });
     for (std::uint32_t f = 0; f < layout_.size(); ++f) {
       if (layout_[f].counts_only_differing() && row.codes[f] != layout_[f].common_code)
