@@ -126,6 +126,23 @@ void FeatureBounds::row_changed(std::span<const Code> codes, double shift, doubl
   }
 }
 
+void FeatureBounds::sums_changed(std::uint32_t number, double drift, double hessian) {
+  guards_[number].hessian_short -= above(hessian);
+  if (!(drift < unknown) || !(guards_[number].hessian_short > 0)) {
+    of(root)[number] = unknown;
+    return;
+  }
+  const auto lower = [&](Number of_feature, double by) {
+    float& base = of(of_feature)[number];
+    base = static_cast<float>(base - by - slack * (std::abs(base) + by));
+  };
+  lower(up, drift);
+  lower(down, drift);
+  lower(lost, hessian);
+  of(outer_drift)[number] = above(of(outer_drift)[number] + drift);
+  of(outer_lost)[number] = above(of(outer_lost)[number] + hessian);
+}
+
 double FeatureBounds::worth_at_most(std::uint32_t number, const NodeDrift& drift) const {
   return worth_of({of(root), of(reach), of(outer_root), of(outer_reach), of(up), of(down), of(lost),
                    of(outer_drift), of(outer_lost), wide_reach_},

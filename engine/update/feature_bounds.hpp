@@ -57,6 +57,10 @@ class FeatureBounds {
   // A row with these codes was added or removed, which changed G - cH by `shift` and H by h.
   void row_changed(std::span<const Code> codes, double shift, double h, bool enters);
 
+  // Rows recorded other gradients, and each child of a candidate of the feature changed by at most
+  // `drift` and `hessian`.
+  void sums_changed(std::uint32_t number, double drift, double hessian);
+
   // No two children of a candidate of the feature are worth more than this together.
   double worth_at_most(std::uint32_t number, const NodeDrift& drift) const;
   // The same for all features; the one with number `but`, if any, is left out.
@@ -77,7 +81,7 @@ class FeatureBounds {
     reach,        // 1 / sqrt(least hessian of a child of a central candidate)
     outer_root,   // the same for outer candidates
     outer_reach,  //
-    up,           // the node's drift at the time
+    up,           // the node's drift at the time, less what sums_changed() added
     down,         //
     lost,         //
     outer_drift,  // of rows with outer codes since

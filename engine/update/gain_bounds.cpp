@@ -66,6 +66,12 @@ void GainBounds::evaluated_changed(const GainParams& params, const Totals& node,
   n_evaluated_ = n_features;
 }
 
+void GainBounds::sums_changed(std::span<const FeatureDrift> drift) {
+  if (is_grouped()) return forget();
+  for (std::uint32_t f = 0; f < drift.size(); ++f)
+    features_.sums_changed(f, drift[f].g + std::abs(centre_) * drift[f].h, drift[f].h);
+}
+
 // A ceiling above both, as of now.
 void GainBounds::raise(Ceiling& ceiling, const Ceiling& other) const {
   if (other.root < 0) return;

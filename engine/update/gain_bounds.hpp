@@ -24,6 +24,7 @@
 #include "train/gain.hpp"
 #include "train/split_survey.hpp"
 #include "update/feature_bounds.hpp"
+#include "update/histogram_drift.hpp"
 
 namespace graftboost {
 
@@ -82,6 +83,9 @@ class GainBounds {
   template <class CodeOf>
   void row_changed(const GainParams& params, const Totals& row, bool enters, bool may_be_missing,
                    std::uint32_t number, std::span<const Code> codes, CodeOf&& code_of);
+  // Rows of the node recorded other gradients, which moved the sums of children by so much, by the
+  // number of the feature. Grouped bounds are forgotten.
+  void sums_changed(std::span<const FeatureDrift> drift);
   // Grouped: whether rows changed whose features were not evaluated since. Until they are, there is
   // no bound. Features from n_evaluated() on, which are new in the layout, never were.
   bool is_pending() const { return pending_; }

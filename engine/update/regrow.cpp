@@ -152,10 +152,14 @@ void Regrower<Sums>::book_difference(TreeNodes& nodes, const Regrown<Sums>& regr
   auto& histograms = std::get<TreeHistograms<Sums>>(nodes.histograms);
   const NodeIndex top = regrown.graft.node;
   const Totals difference = regrown.graft.subtree[0].sums - nodes.tree[top].sums;
+  std::vector<FeatureDrift> drift;
+  if (!regrown.before.plain.empty() && !GainBounds::are_grouped(model_.layout()))
+    drift = drift_between(model_.layout(), context_.gain, regrown.before,
+                          regrown.graft.histograms[0], difference);
   for (NodeIndex i = nodes.tree[top].parent; i != no_node; i = nodes.tree[i].parent) {
     const auto at = static_cast<std::size_t>(i);
     nodes.tree[i].sums += difference;
-    nodes.bounds[at].forget();
+    drift.empty() ? nodes.bounds[at].forget() : nodes.bounds[at].sums_changed(drift);
     // As if half of the histograms were cached.
     counts.work += context_.cost.histogram / 2;
     if (histograms[at].cached) histograms[at].exchange(regrown.before, regrown.graft.histograms[0]);

@@ -82,6 +82,37 @@ class BoundedNode {
     book(row, false);
   }
 
+  // Rows at one end of a feature record other gradients, as rows of a node below that is regrown
+  // do.
+  void record_others() {
+    const std::size_t by = random_.below(layout_.size());
+    const auto limit = static_cast<Code>(random_.below(layout_[by].n_codes));
+    const bool upper = random_.chance(0.5);
+    const double shift = random_.normal();
+    NodeHistogram<WideSums> before, after;
+    Totals difference;
+    before.plain.resize(layout_.plain_size());
+    before.plain.fill({});
+    after = before;
+    for (NodeRow& row : rows_) {
+      if (upper ? row.codes[by] < limit : row.codes[by] > limit) continue;
+      const Totals former = row.totals;
+      const double g = static_cast<double>(former.g) * 0x1p-20 + shift;
+      const auto recorded = static_cast<Gradient>(std::clamp(g, -1.0, 1.0) * 0x1p20);
+      row.totals = {recorded, Loss::probability_hessian(recorded), 1};
+      difference += row.totals - former;
+      for (std::uint32_t f = 0; f < layout_.size(); ++f) {
+        cells_[f][row.codes[f]] += row.totals - former;
+        if (layout_[f].counts_only_differing() && row.codes[f] == layout_[f].common_code) continue;
+        if (layout_[f].kind == FeatureLayout::Kind::sparse) continue;
+        before.plain[layout_[f].offset + row.codes[f]] += former;
+        after.plain[layout_[f].offset + row.codes[f]] += row.totals;
+      }
+    }
+    sums_ += difference;
+    bounds_.sums_changed(drift_between(layout_, params_, before, after, difference));
+  }
+
   void evaluate(std::uint32_t number) {
     FeatureSurvey survey;
     SplitEvaluator<WideSums> evaluator(params_, sums_);
@@ -255,6 +286,8 @@ void run(BoundedNode& node, const BinMap& bins, Random& random) {
       }
     }
     node.check();
+    if (!grouped && random.chance(0.3)) node.record_others();
+    node.check();
     if (random.chance(0.5)) node.evaluate_some();
     if (random.chance(0.1)) node.evaluate_all();
     node.check();
@@ -268,7 +301,8 @@ TEST_CASE("no candidate has a gain above the bound of its feature") {
     std::vector<Feature> features;
     const std::size_t n_features = 1 + random.below(5);
     for (std::size_t f = 0; f < n_features; ++f) {
-      features.push_back(numeric(1 + random.below(random.chance(0.2) ? 300 : 12), 1, 0.3));
+      const double share = random.chance(0.3) ? 0.97 : 0.3;  // stored sparsely, or not
+      features.push_back(numeric(1 + random.below(random.chance(0.2) ? 300 : 12), 1, share));
       if (!random.chance(0.2)) continue;
       features.back().edges.clear();
       features.back().n_categories = static_cast<std::uint32_t>(1 + random.below(5));
@@ -318,6 +352,53 @@ TEST_CASE("no candidate has a gain above the bounds of its group") {
     n_ruled_out += node.n_ruled_out;
   }
   CHECK(n_ruled_out > 50);
+}
+
+TEST_CASE("candidates with a small child are bounded by the rows at that end alone") {
+  // The gradients of all codes but the first cancel out, and those of the first are small until
+  // its rows record others.
+  const BinMap bins(1, {0}, {numeric(40, 1, 0.01)});
+  GainParams params;
+  params.gradient_unit = params.hessian_unit = 0x1p-20;
+  params.min_samples_leaf = 5;
+  params.least_hessian = 0.1;
+  params.largest_gradient = std::int64_t{1} << 20;
+  const CodeLayout layout(bins);
+  std::vector<Totals> cells(layout[0].n_codes);
+  Totals node;
+  const auto add = [&](Code code, double g, std::int64_t n) {
+    const auto recorded = static_cast<Gradient>(g * 0x1p20);
+    const std::int64_t h = Loss::probability_hessian(recorded);
+    const Totals totals{recorded * n, h * n, n};
+    cells[code] += totals;
+    node += totals;
+    return totals;
+  };
+  for (Code code = 2; code < 40; ++code) add(code, 0.5, 50), add(code, -0.5, 50);
+  const Totals former = add(1, 0.1, 20);
+  GainBounds bounds;
+  bounds.start(params, node, layout);
+  FeatureSurvey survey;
+  const auto evaluate = [&](FeatureSurvey* into) {
+    return SplitEvaluator<WideSums>(params, node).best(layout[0], {cells.data(), {}, false, true},
+                                                       into);
+  };
+  bounds.evaluated(params, node, 0, evaluate(&survey).gain, survey);
+  CHECK(survey.first_central > 1);
+  const double before = bounds.limits(params, node).of_all();
+  CHECK(before >= evaluate(nullptr).gain);
+
+  NodeHistogram<WideSums> from, to;
+  from.plain.resize(layout.plain_size());
+  from.plain.fill({});
+  to = from;
+  from.plain[layout[0].offset + 1] = former;
+  node -= former;
+  cells[1] = {};
+  to.plain[layout[0].offset + 1] = add(1, 0.9, 20);
+  bounds.sums_changed(drift_between(layout, params, from, to, cells[1] - former));
+  CHECK(bounds.limits(params, node).of_all() >= evaluate(nullptr).gain);
+  CHECK(evaluate(nullptr).gain > before);
 }
 
 TEST_CASE("candidates of a later stretch that become valid are noticed") {
