@@ -21,7 +21,7 @@ from benchmarks.measure import measure
 from benchmarks.memory import measure_memory
 from benchmarks.pages import write_pages
 from benchmarks.report import as_markdown
-from benchmarks.results import Run, load_runs, new_run
+from benchmarks.results import Run, load_runs, new_run, this_commit
 from benchmarks.settings import Settings
 from benchmarks.sparse import parts as sparse
 from benchmarks.updates import parts as updates
@@ -61,6 +61,8 @@ def _say(line: str) -> None:
 def _measure_all(args: argparse.Namespace) -> None:
     start = time.perf_counter()
     _warn_if_busy()
+    if args.resume and not this_commit():
+        _say("warning: the package has no commit or differs from it, so nothing can be resumed")
     if args.what in ("fit", "memory", "all"):
         libraries = _installed([LIBRARIES[name] for name in args.libraries or LIBRARIES])
     if args.what in ("fit", "all"):

@@ -16,7 +16,9 @@ from benchmarks.settings import Settings
 from datasets import AnyDataset, Target
 
 PREDICTIONS = 3  # per fit, because a single prediction is short and noisy
-OTHER_TURNS = 2  # of libraries that no goal is about, which take most of the time
+# Libraries without goals take most of the time: they have two turns, or one if a fit takes long.
+OTHER_TURNS = 2
+LONG = 2.0  # seconds
 
 
 def measure(
@@ -29,14 +31,16 @@ def measure(
     """Time every library on one data set, in turns.
 
     The turns are A B C A B C, not A A B B C C, so that a slow moment of a shared machine affects
-    all of them. Libraries other than ours and LightGBM have two turns at most. A library that
-    raises is skipped in later turns, and its record states why.
+    all of them. Libraries other than ours and LightGBM have fewer turns. A library that raises is
+    skipped in later turns, and its record states why.
     """
     records = {library.name: Record(data.name, library.name) for library in libraries}
     for turn in range(1, repeats + 1):
         for library in libraries:
             record = records[library.name]
-            turns = repeats if library.name in (OURS, YARDSTICK) else min(repeats, OTHER_TURNS)
+            turns = repeats
+            if library.name not in (OURS, YARDSTICK):
+                turns = 1 if (record.best("fit_seconds") or 0) > LONG else min(repeats, OTHER_TURNS)
             if record.failure or turn > turns:
                 continue
             head = f"{data.name}  {library.name}  {turn}/{turns}"

@@ -84,7 +84,7 @@ files of scipy with the additional arrays `target` and, for most, `split`."""
 
 COMMANDS = """\
 ```bash
-make bench ARGS='all --resume'                 # everything: about 50 minutes on two cores
+make bench ARGS='all --resume'                 # everything: about 55 minutes on two cores
 python -m benchmarks all --quick               # small data sets, one run each: a few minutes
 python -m benchmarks fit --data adult,letter --libraries graftboost,lightgbm --repeats 10
 python -m benchmarks columns                   # columns of few values, one of them frequent

@@ -136,13 +136,12 @@ def _circumstances(run: Run) -> str:
     facts += [machine["system"], f"Python {machine['Python']}"]
     versions = [f"{title} {version}" for title, version in run.versions.items()]
     how = [str(run.settings)] if run.kind != "import" else []
-    if run.kind in ("fit", "import", columns.KIND, many_rows.KIND, store.KIND, threads.KIND):
+    if run.kind in ("fit", "import", columns.KIND, many_rows.KIND, store.KIND):
         how.append(f"best of {run.repeats}")
     if run.kind == "fit":
-        others = [r for r in run.records if r.library not in (OURS, YARDSTICK) and not r.failure]
-        fewest = min((len(r.samples["fit_seconds"]) for r in others), default=run.repeats)
-        if fewest < run.repeats:
-            how[-1] += f", of {fewest} for libraries other than graftboost and LightGBM"
+        turns = [len(r.samples["fit_seconds"]) for r in run.records if not r.failure]
+        if min(turns, default=run.repeats) < run.repeats:
+            how[-1] += ", of 2 or 1 for libraries other than graftboost and LightGBM"
     return (
         f"```bash\n{run.command}\n```\n\n"
         f"{', '.join(facts)}; {', '.join(versions)}; {', '.join(how)}."

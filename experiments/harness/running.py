@@ -16,6 +16,8 @@ from datasets import DataNotFoundError
 from experiments.harness.experiment import Case, Experiment, Scale
 from experiments.harness.results import Done, Results, load_results, new_results, today
 
+NO_COMMIT = "warning: the package has no commit or differs from it, so nothing can be resumed"
+
 
 def run(
     experiments: Sequence[Experiment],
@@ -34,7 +36,7 @@ def run(
     """
     results = []
     if resume and not this_commit():
-        console.print("warning: the package has no commit, so nothing can be resumed")
+        console.print(NO_COMMIT)
     with _progress(console) as progress:
         whole = progress.add_task("experiments", total=len(experiments), what="")
         for experiment in experiments:
