@@ -4,175 +4,40 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import datasets
-from benchmarks import columns, many_rows, memory, store
+from benchmarks import accuracy, columns, many_rows, memory, store, threads
+from benchmarks.arguments import command_of, parser, refusal
 from benchmarks.builds import parts as builds
 from benchmarks.builds.build import BuildError
 from benchmarks.goals import goals, goals_table
 from benchmarks.import_time import measure_imports
-from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK, Library
+from benchmarks.libraries import FIXED, LIBRARIES, OURS, YARDSTICK, Library
 from benchmarks.measure import measure
 from benchmarks.memory import measure_memory
 from benchmarks.pages import write_pages
 from benchmarks.report import as_markdown
-from benchmarks.results import Run, load_runs, new_run
+from benchmarks.results import Run, load_runs, new_run, this_commit
 from benchmarks.settings import Settings
 from benchmarks.sparse import parts as sparse
 from benchmarks.updates import parts as updates
 from benchmarks.updates.part import Part, Plan
 
 RESULTS = datasets.ROOT / "benchmarks" / "results"
-INDEX = datasets.ROOT / "docs" / "performance.md"
 QUICK = ["adult", "pendigits", "abalone"]
 QUICK_MEMORY = ["adult"]
-
-# Names for --data, for all commands except "sparse", and for "sparse".
-DATA = [*datasets.SOURCES, *datasets.MADE]
-SPARSE_DATA = [*datasets.SPARSE, *datasets.CODED]
-
-# Names for --only, by command.
-PARTS = {"updates": [*updates.PARTS], "sparse": [*sparse.PARTS], "builds": [*builds.PARTS]}
-
-
-def _names(known: Sequence[str]) -> Callable[[str], list[str]]:
-    def parse(text: str) -> list[str]:
-        chosen = [name.strip() for name in text.split(",") if name.strip()]
-        for name in chosen:
-            if name not in known:
-                raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(known)}")
-        return chosen
-
-    return parse
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
-    return value
-
-
-def _fidelities(text: str) -> list[float]:
-    values = [float(word) for word in text.split(",")]
-    if not all(0 <= value <= 1 for value in values):
-        raise argparse.ArgumentTypeError(f"must all be from 0 to 1, got {text}")
-    return values
-
-
-def _two_positive(text: str) -> list[int]:
-    values = [_positive(word) for word in text.split(",")]
-    if len(values) != 2:
-        raise argparse.ArgumentTypeError(f"must be two numbers, as in 10,3; got {text}")
-    return values
-
-
-def parser() -> argparse.ArgumentParser:
-    """Arguments of the command line."""
-    result = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    result.add_argument(
-        "what",
-        nargs="?",
-        default="all",
-        choices=[
-            "fit",
-            "columns",
-            "many-rows",
-            "memory",
-            "import",
-            "updates",
-            "store",
-            "sparse",
-            "all",
-            "builds",
-            "report",
-        ],
-    )
-    result.add_argument(
-        "folders",
-        nargs="*",
-        type=Path,
-        metavar="OLD NEW",
-        help="of builds: folders made by `pip install --no-deps --target FOLDER .`",
-    )
-    result.add_argument(
-        "--data",
-        type=_names([*DATA, *datasets.SPARSE]),
-        metavar="NAMES",
-        help=f"of {', '.join(DATA)}; of sparse: {', '.join(SPARSE_DATA)}; default: all, of builds: "
-        "a few",
-    )
-    result.add_argument(
-        "--libraries",
-        type=_names(list(LIBRARIES)),
-        metavar="NAMES",
-        help=f"of {', '.join(LIBRARIES)}; default: all that are installed",
-    )
-    result.add_argument("--threads", type=_positive, default=2, help="default: 2")
-    result.add_argument("--repeats", type=_positive, help="runs of each; default: 5, quick: 1")
-    result.add_argument("--quick", action="store_true", help="small data sets, a few minutes")
-    result.add_argument(
-        "--only",
-        type=_names([name for names in PARTS.values() for name in names]),
-        metavar="PARTS",
-        help="; ".join(f"of {what}: {', '.join(names)}" for what, names in PARTS.items())
-        + "; default: all",
-    )
-    result.add_argument(
-        "--fidelity",
-        type=_fidelities,
-        metavar="VALUES",
-        help="targets of updates of fractions, as in 0.5,0.75,0.9; default: the estimator's",
-    )
-    result.add_argument(
-        "--draws",
-        type=_two_positive,
-        metavar="N,N",
-        help="draws of up to 0.1%% and of 1%% of the rows; default: 10,3, quick: 2,1",
-    )
-    result.add_argument(
-        "--resume",
-        action="store_true",
-        help="continue an interrupted run of the same command and commit",
-    )
-    result.add_argument(
-        "--output", type=Path, metavar="DIR", help="results; default: benchmarks/results"
-    )
-    result.add_argument(
-        "--page",
-        type=Path,
-        default=INDEX,
-        help="index of the pages that report writes; default: docs/performance.md",
-    )
-    return result
-
-
-def command_of(args: argparse.Namespace) -> str:
-    """Command that repeats the measurement, without the folder of the results."""
-    words = ["python", "-m", "benchmarks", args.what]
-    for option in ("data", "libraries", "only", "fidelity", "draws"):
-        if values := getattr(args, option):
-            words += [f"--{option}", ",".join(f"{value}" for value in values)]
-    if args.threads != 2:
-        words += ["--threads", str(args.threads)]
-    if args.quick:
-        words.append("--quick")
-    if args.repeats:
-        words += ["--repeats", str(args.repeats)]
-    return shlex.join(words)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure or report; returns the exit code."""
     reader = parser()
     args = reader.parse_intermixed_args(argv)  # options may precede OLD and NEW
-    if refusal := _refusal(args):
-        reader.error(refusal)
+    if reason := refusal(args):
+        reader.error(reason)
     if args.output is None:
         args.output = RESULTS / "quick" if args.quick else RESULTS
     try:
@@ -189,22 +54,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _refusal(args: argparse.Namespace) -> str | None:
-    """Why an argument is invalid for this command; None if all are valid."""
-    if len(args.folders) != (2 if args.what == "builds" else 0):
-        return "builds needs two folders, OLD and NEW; other commands take none"
-    known_data = {"sparse": SPARSE_DATA, "builds": [*DATA, *datasets.SPARSE]}
-    known = {
-        "--data": known_data.get(args.what, DATA),
-        "--only": PARTS.get(args.what, [*updates.PARTS, *sparse.PARTS]),
-    }
-    for option, names in known.items():
-        for name in getattr(args, option.removeprefix("--")) or ():
-            if name not in names:
-                return f"argument {option}: {args.what} has {', '.join(names)}, not {name!r}"
-    return None
-
-
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -212,10 +61,18 @@ def _say(line: str) -> None:
 def _measure_all(args: argparse.Namespace) -> None:
     start = time.perf_counter()
     _warn_if_busy()
+    if args.resume and not this_commit():
+        _say("warning: the package has no commit or differs from it, so nothing can be resumed")
     if args.what in ("fit", "memory", "all"):
         libraries = _installed([LIBRARIES[name] for name in args.libraries or LIBRARIES])
     if args.what in ("fit", "all"):
         _fit(args, libraries)
+    if args.what == "all" and args.threads != 1:
+        _fit_on_one_thread(args)
+    if args.what in (threads.KIND, "all"):
+        _threads(args)
+    if args.what in (accuracy.KIND, "all"):
+        _accuracy(args)
     if args.what in (columns.KIND, "all"):
         _columns(args)
     if args.what in (many_rows.KIND, "all"):
@@ -233,9 +90,15 @@ def _measure_all(args: argparse.Namespace) -> None:
     _say(f"done in {time.perf_counter() - start:.0f} s; saved in {args.output}")
 
 
-def _begin(args: argparse.Namespace, kind: str, libraries: Sequence[Library], repeats: int) -> Run:
+def _begin(
+    args: argparse.Namespace,
+    kind: str,
+    libraries: Sequence[Library],
+    repeats: int,
+    n_threads: int | None = None,
+) -> Run:
     """A new run, or with --resume the saved one that it would continue."""
-    settings = Settings(threads=args.threads)
+    settings = Settings(threads=n_threads or args.threads)
     run = new_run(kind, command_of(args), libraries, settings, repeats)
     if args.resume:
         saved = load_runs(args.output).get(run.name)
@@ -265,14 +128,27 @@ def _installed(libraries: Iterable[Library]) -> list[Library]:
     return found
 
 
-def _repeats(args: argparse.Namespace) -> int:
-    return int(args.repeats or (1 if args.quick else 5))
+def _repeats(args: argparse.Namespace, usual: int = 5) -> int:
+    return int(args.repeats or (1 if args.quick else usual))
 
 
 def _fit(args: argparse.Namespace, libraries: Sequence[Library]) -> None:
     names = args.data or (QUICK if args.quick else list(datasets.SOURCES))
+    _measure_fits(args, names, _begin(args, "fit", libraries, _repeats(args)), libraries)
+
+
+def _fit_on_one_thread(args: argparse.Namespace) -> None:
+    """The fits with a goal for one thread; `fit --threads 1` has other libraries too."""
+    compared = _installed([LIBRARIES[OURS], LIBRARIES[YARDSTICK]])
+    names = args.data or (QUICK[:1] if args.quick else datasets.names_of("classification"))
+    run = _begin(args, "fit", compared, _repeats(args, usual=2), n_threads=1)
+    _measure_fits(args, names, run, compared)
+
+
+def _measure_fits(
+    args: argparse.Namespace, names: Sequence[str], run: Run, libraries: Sequence[Library]
+) -> None:
     _require(names)
-    run = _begin(args, "fit", libraries, _repeats(args))
     for name in _left(run, names):
         run.records += measure(datasets.load(name), libraries, run.settings, run.repeats, _say)
         run.save(args.output)  # after each data set, so that an interrupted run is kept
@@ -290,11 +166,37 @@ def _columns(args: argparse.Namespace) -> None:
     _finish(run, args.output)
 
 
-def _many_rows(args: argparse.Namespace) -> None:
-    repeats = args.repeats or (1 if args.quick else 2)
-    run = _begin(args, many_rows.KIND, [LIBRARIES[OURS]], repeats)
+def _threads(args: argparse.Namespace) -> None:
+    if args.data and threads.DATA not in args.data:
+        _say(f"skipping {threads.KIND}: it measures {threads.DATA} only")
+        return
+    compared = _installed([LIBRARIES[OURS], LIBRARIES[YARDSTICK]])
+    run = _begin(args, threads.KIND, compared, _repeats(args, usual=2))
     if not run.records:
-        run.records += many_rows.measure_many_rows(run.settings, repeats, args.quick, _say)
+        run.records += threads.measure_threads(
+            compared, run.settings, run.repeats, args.quick, _say
+        )
+    _finish(run, args.output)
+
+
+def _accuracy(args: argparse.Namespace) -> None:
+    names = [name for name in args.data or datasets.SOURCES if name in datasets.SOURCES]
+    if args.quick and not args.data:
+        names = QUICK
+    _require(names)
+    compared = _installed([LIBRARIES[OURS], LIBRARIES[YARDSTICK]])
+    n_splits = accuracy.QUICK_SPLITS if args.quick else accuracy.SPLITS
+    run = _begin(args, accuracy.KIND, compared, 1)
+    for name in _left(run, names):
+        run.records += accuracy.measure_accuracy(name, compared, run.settings, n_splits, _say)
+        run.save(args.output)
+    _finish(run, args.output)
+
+
+def _many_rows(args: argparse.Namespace) -> None:
+    run = _begin(args, many_rows.KIND, [LIBRARIES[OURS]], _repeats(args, usual=2))
+    if not run.records:
+        run.records += many_rows.measure_many_rows(run.settings, run.repeats, args.quick, _say)
     _finish(run, args.output)
 
 
@@ -302,14 +204,17 @@ def _memory(args: argparse.Namespace, libraries: Sequence[Library]) -> None:
     if not memory.available():
         _say("skipping memory: this system does not report the peak memory of a process")
         return
-    names = args.data or (QUICK_MEMORY if args.quick else DATA)
+    names = args.data or (QUICK_MEMORY if args.quick else [*datasets.SOURCES, memory.LARGEST])
     _require(names)
-    run = _begin(args, "memory", libraries, _repeats(args))
+    run = _begin(args, "memory", libraries, 1)
+    if any(library.name == OURS for library in libraries):
+        libraries = [*libraries, FIXED]
     for name in _left(run, names):
         chosen = libraries
         if name in datasets.MADE and not args.libraries:
-            # Large, and used for our own goal only: other libraries on request.
-            chosen = [library for library in libraries if library.name == OURS]
+            # Large, and used for our own goals only: other libraries on request.
+            with_goals = (OURS, FIXED.name, YARDSTICK)
+            chosen = [library for library in libraries if library.name in with_goals]
         run.records += measure_memory(name, chosen, run.settings, _say)
         run.save(args.output)
     _finish(run, args.output)
@@ -352,7 +257,7 @@ def _parts(args: argparse.Namespace, known: Mapping[str, Part]) -> None:
 def _one_part(
     part: Part, names: Sequence[str], peers: Sequence[Library], args: argparse.Namespace
 ) -> None:
-    run = _begin(args, part.kind, [LIBRARIES[OURS], *peers], _repeats(args))
+    run = _begin(args, part.kind, [LIBRARIES[OURS], *peers], _repeats(args, part.repeats))
     plan = Plan(
         run.settings,
         tuple(peers),
@@ -376,8 +281,9 @@ def _store(args: argparse.Namespace) -> None:
     _require(names)
     peers = _installed([LIBRARIES[YARDSTICK]])
     run = _begin(args, store.KIND, [LIBRARIES[OURS], *peers], _repeats(args))
-    if not run.records:
-        run.records += store.measure_store(names, run.settings, run.repeats, args.quick, _say)
+    for name in _left(run, [*names, store.HELP]):
+        run.records += store.measure_store(name, run.settings, run.repeats, args.quick, _say)
+        run.save(args.output)
     _finish(run, args.output)
 
 

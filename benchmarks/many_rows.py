@@ -43,7 +43,7 @@ def measure_many_rows(
     """Fit the same rows without weights and with weights of 1, in turns."""
     n_rows = QUICK_ROWS if quick else ROWS
     X, numbers, classes = make_rows(n_rows)
-    records = []
+    records: list[Record] = []
     for Estimator, y in ((GraftBoostRegressor, numbers), (GraftBoostClassifier, classes)):
         of_case = {
             case: Record(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import answers, columns, many_rows, store
+from benchmarks import accuracy, answers, columns, many_rows, store, threads
 from benchmarks.goals import goals, goals_table
 from benchmarks.report import as_markdown
 from benchmarks.results import Run
@@ -79,19 +79,22 @@ that `GRAFTBOOST_DATA` names. A `split` column contains the official split into 
 rows. Without it, 30 per cent of the rows are drawn for the test (half of them for covtype and
 flights_3m), always the same. Strings become category codes, missing values stay NaN, and columns
 that determine the target are dropped. `higgs_shaped` is synthetic: 5,500,000 rows, 28 features and
-two classes. Sparse data sets are `.npz` files of scipy with the additional arrays `target` and, for
-most, `split`."""
+two classes; `higgs_shaped_2m` has the first 2,000,000 of these rows. Sparse data sets are `.npz`
+files of scipy with the additional arrays `target` and, for most, `split`."""
 
 COMMANDS = """\
 ```bash
-make bench                                     # everything: about an hour on two cores
+make bench ARGS='all --resume'                 # everything: about 55 minutes on two cores
 python -m benchmarks all --quick               # small data sets, one run each: a few minutes
 python -m benchmarks fit --data adult,letter --libraries graftboost,lightgbm --repeats 10
 python -m benchmarks columns                   # columns of few values, one of them frequent
 python -m benchmarks many-rows                 # five million rows, unweighted and weighted
+python -m benchmarks threads                   # 5,500,000 rows on one thread and on two
+python -m benchmarks accuracy                  # test losses over three splits
 python -m benchmarks updates                   # all tables of updates
 python -m benchmarks store                     # all tables of stores and files
 python -m benchmarks sparse                    # all tables of sparse data
+python -m benchmarks updates --only large      # millions of rows, with refits to compare with
 python -m benchmarks updates --only fractions --data adult --fidelity 0.5,0.75,0.9
 python -m benchmarks builds OLD NEW            # two builds of the engine compared, not saved
 python -m benchmarks all --resume              # continue a run that was interrupted
@@ -99,7 +102,9 @@ python -m benchmarks report                    # write the saved runs to these p
 ```
 
 Runs are saved as JSON in `benchmarks/results` (or the folder of `--output`), and a run replaces the
-earlier one of its kind. Libraries that are not installed are skipped by name."""
+earlier one of its kind. It is saved after each data set, and with `--resume` a run of the same
+command and commit continues with the data sets that are left. Libraries that are not installed are
+skipped by name."""
 
 PAGES = (
     Page(
@@ -109,6 +114,13 @@ PAGES = (
         (
             Section("fit-threads-2", "Two threads", "python -m benchmarks fit"),
             Section("fit-threads-1", "One thread", "python -m benchmarks fit --threads 1"),
+            Section(
+                threads.KIND,
+                "From one thread to two",
+                "python -m benchmarks threads",
+                "Fits of a table of millions of rows.",
+            ),
+            Section(accuracy.KIND, "Losses over several splits", "python -m benchmarks accuracy"),
             Section(
                 columns.KIND,
                 "Skewed columns and categories",
@@ -136,7 +148,8 @@ PAGES = (
                 "memory",
                 "Memory",
                 "python -m benchmarks memory",
-                "Peak memory of a fit in addition to its input.",
+                "Peak memory of a fit in addition to its input. With `updatable=False`, a model "
+                "keeps no state for updates.",
             ),
             Section("import", "Import", "python -m benchmarks import"),
         ),
@@ -150,6 +163,8 @@ PAGES = (
             for part, title in (
                 ("one-row", "One row"),
                 ("fractions", "From one row to 1% of the rows"),
+                ("booking", "Booking only"),
+                ("large", "Millions of rows"),
                 ("sizes", "From a few rows to half of them"),
                 ("refresh", "Refresh"),
                 ("rows", "Number of rows held"),
@@ -223,6 +238,10 @@ def _index(runs: Runs, folder: str) -> str:
     parts = ["# Performance", INTRODUCTION, "\n".join(entries)]
     parts += ["## Goals", goals_table(goals(runs)), GOALS]
     parts += ["## Method", METHOD, "## Commands", COMMANDS]
+    missing = [s for page in PAGES for s in page.sections if s.run not in runs]
+    if missing:
+        lines = [f"- {section.title}: `{section.command}`" for section in missing]
+        parts += ["## Not measured yet", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -230,7 +249,6 @@ def _page(page: Page, runs: Runs) -> str:
     parts = [f"# {page.title}", page.answer(runs), page.introduction]
     for section in page.sections:
         run = runs.get(section.run)
-        missing = f"Not measured yet. Measure it with:\n\n```bash\n{section.command}\n```"
-        parts += [f"## {section.title}", section.introduction]
-        parts.append(missing if run is None else as_markdown(run))
+        if run is not None:
+            parts += [f"## {section.title}", section.introduction, as_markdown(run)]
     return "\n\n".join(part for part in parts if part) + "\n"

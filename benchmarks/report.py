@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import median
 
-from benchmarks import columns, import_time, many_rows, store
+from benchmarks import accuracy, columns, import_time, many_rows, store, threads
 from benchmarks.goals import geometric_mean, summary
-from benchmarks.libraries import LIBRARIES, OURS, YARDSTICK
+from benchmarks.libraries import ALL_LIBRARIES, LIBRARIES, OURS, YARDSTICK
 from benchmarks.markdown import four_digits, in_bytes, in_percent, in_seconds, table
 from benchmarks.results import Run
 from benchmarks.sparse import parts as sparse
 from benchmarks.updates import parts as updates
 
+TEXTS: dict[str, Callable[[Run], str]] = {
+    accuracy.KIND: accuracy.text,
+    columns.KIND: columns.text,
+    many_rows.KIND: many_rows.text,
+    store.KIND: store.text,
+    threads.KIND: threads.text,
+}
 PARTS_BY_KIND = {**updates.PARTS_BY_KIND, **sparse.PARTS_BY_KIND}
 
 
@@ -26,12 +33,8 @@ def as_markdown(run: Run) -> str:
         parts += [summary(run), quietness(run)]
     elif run.kind == "memory":
         parts.append(ratio_table(run, "peak_bytes", in_bytes, 2))
-    elif run.kind == store.KIND:
-        parts.append(store.text(run))
-    elif run.kind == many_rows.KIND:
-        parts.append(many_rows.text(run))
-    elif run.kind == columns.KIND:
-        parts.append(columns.text(run))
+    elif run.kind in TEXTS:
+        parts.append(TEXTS[run.kind](run))
     elif run.kind in PARTS_BY_KIND:
         parts.append(PARTS_BY_KIND[run.kind].text(run))
     else:
@@ -41,7 +44,7 @@ def as_markdown(run: Run) -> str:
 
 def ratio_table(run: Run, measure: str, write: Callable[[float], str], digits: int) -> str:
     """One row per data set, one column per library: ratio to LightGBM, and the figure."""
-    columns = [name for name in LIBRARIES if any(r.library == name for r in run.records)]
+    columns = [name for name in ALL_LIBRARIES if any(r.library == name for r in run.records)]
     data_names = [
         name
         for name in run.data_names()
@@ -59,7 +62,7 @@ def ratio_table(run: Run, measure: str, write: Callable[[float], str], digits: i
             text = f"{geometric_mean(known):.{digits}f}" if known else "-"
             means.append(_stressed(text, column))
         rows.append(["geometric mean", *means])
-    return table(["data set", *(LIBRARIES[column].title for column in columns)], rows)
+    return table(["data set", *(ALL_LIBRARIES[column].title for column in columns)], rows)
 
 
 def _cell(
@@ -135,6 +138,10 @@ def _circumstances(run: Run) -> str:
     how = [str(run.settings)] if run.kind != "import" else []
     if run.kind in ("fit", "import", columns.KIND, many_rows.KIND, store.KIND):
         how.append(f"best of {run.repeats}")
+    if run.kind == "fit":
+        turns = [len(r.samples["fit_seconds"]) for r in run.records if not r.failure]
+        if min(turns, default=run.repeats) < run.repeats:
+            how[-1] += ", of 2 or 1 for libraries other than graftboost and LightGBM"
     return (
         f"```bash\n{run.command}\n```\n\n"
         f"{', '.join(facts)}; {', '.join(versions)}; {', '.join(how)}."

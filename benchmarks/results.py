@@ -50,8 +50,7 @@ class Record:
 class Run:
     """All records of one command, and its circumstances."""
 
-    # "fit", "columns", "many-rows", "memory", "import", "store", or "updates-" or "sparse-" and a
-    # part's name
+    # a command of `python -m benchmarks`, or "updates-" or "sparse-" and a part's name
     kind: str
     command: str
     date: str
@@ -99,10 +98,12 @@ class Run:
         )
 
     def save(self, folder: Path) -> Path:
-        """Write the run as JSON, in place of an earlier run of the same name."""
+        """Write the run as JSON; an earlier run of the same name is replaced atomically."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.json"
-        path.write_text(to_json(asdict(self)) + "\n")
+        unfinished = path.with_suffix(".json.part")
+        unfinished.write_text(to_json(asdict(self)) + "\n")
+        unfinished.replace(path)
         return path
 
 

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 N_SKEWED_COLUMNS = 20
 
 
-def higgs_shaped(n_train: int = 5_500_000, n_test: int = 100_000) -> Dataset:
-    """Synthetic data of half the size of HIGGS: 28 features, two classes.
+def higgs_shaped(
+    n_train: int = 5_500_000, n_test: int = 100_000, *, name: str = "higgs_shaped"
+) -> Dataset:
+    """Synthetic data, by default of half the size of HIGGS: 28 features, two classes.
 
     As in HIGGS, 21 features are measured and 7 are functions of them, four take three values only,
     and no single feature predicts the class well.
@@ -31,9 +33,7 @@ def higgs_shaped(n_train: int = 5_500_000, n_test: int = 100_000) -> Dataset:
     for start in range(0, n_rows, block):
         rows = slice(start, min(start + block, n_rows))
         X[rows], y[rows] = _higgs_shaped_block(rows.stop - rows.start, seed=start)
-    return Dataset(
-        "higgs_shaped", "classification", X[:n_train], y[:n_train], X[n_train:], y[n_train:]
-    )
+    return Dataset(name, "classification", X[:n_train], y[:n_train], X[n_train:], y[n_train:])
 
 
 def _higgs_shaped_block(n: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -112,4 +112,7 @@ SKEWED: dict[str, Callable[..., SkewedDataset]] = {
     "few_values": partial(skewed, n_rows=100_000, values=(2, 10), shares=(0.3, 0.97)),
     "uniform": partial(skewed, n_rows=100_000, shares=None),
 }
-MADE: dict[str, Callable[[], Dataset]] = {"higgs_shaped": higgs_shaped}
+MADE: dict[str, Callable[..., Dataset]] = {
+    "higgs_shaped": higgs_shaped,
+    "higgs_shaped_2m": partial(higgs_shaped, 2_000_000, name="higgs_shaped_2m"),
+}

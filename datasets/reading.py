@@ -60,15 +60,22 @@ def path_of(name: str) -> Path | None:
     )
 
 
-def load(name: str) -> Dataset:
-    """Read or make one data set."""
+def load(name: str, split: int = 0) -> Dataset:
+    """Read or make one data set.
+
+    Split 0 is the official split or, without one, a random split that is always the same. Each
+    other number is another random split with as many test rows. Synthetic sets have one split.
+    """
     if name in MADE:
         return MADE[name]()
     frame, y = read_table(name)
+    in_test = None
     if "split" in frame:
         in_test = (frame.pop("split") == "test").to_numpy()
-    else:
-        in_test = _random_split(len(frame), source_of(name).test_share)
+    if in_test is None or split:
+        share = source_of(name).test_share
+        n_test = round(len(frame) * share) if in_test is None else int(in_test.sum())
+        in_test = _random_split(len(frame), n_test, split)
     X = as_float32(frame)
     return Dataset(name, source_of(name).task, X[~in_test], y[~in_test], X[in_test], y[in_test])
 
@@ -143,9 +150,9 @@ def looked_for(file: str) -> str:
     return f"there is no {file} in {place}"
 
 
-def _random_split(n_rows: int, test_share: float) -> NDArray[np.bool_]:
+def _random_split(n_rows: int, n_test: int, seed: int) -> NDArray[np.bool_]:
     in_test = np.zeros(n_rows, dtype=np.bool_)
-    in_test[np.random.default_rng(0).permutation(n_rows)[: round(n_rows * test_share)]] = True
+    in_test[np.random.default_rng(seed).permutation(n_rows)[:n_test]] = True
     return in_test
 
 

@@ -28,7 +28,13 @@ def parser() -> argparse.ArgumentParser:
     running = commands.add_parser("run", help="measure, and save the results as JSON")
     running.add_argument("names", nargs="*", metavar="NAME", help="default: all")
     running.add_argument("--data", type=Path, metavar="DIR", help="folder with the data sets")
-    running.add_argument("--again", action="store_true", help="repeat measurements that exist")
+    which = running.add_mutually_exclusive_group()
+    which.add_argument("--again", action="store_true", help="repeat measurements that exist")
+    which.add_argument(
+        "--resume",
+        action="store_true",
+        help="repeat those of other commits, and continue an interrupted run of this one",
+    )
     reporting = commands.add_parser("report", help="write a page for each experiment")
     for each, default in ((running, "quick"), (reporting, "full")):
         each.add_argument("--scale", choices=SCALES, default=default, help=f"default: {default}")
@@ -63,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
         os.environ[FOLDER_VARIABLE] = str(args.data)
     chosen: list[Experiment] = [EXPERIMENTS[name] for name in args.names or EXPERIMENTS]
-    results = run(chosen, args.scale, folder, again=args.again, console=console)
+    results = run(chosen, args.scale, folder, again=args.again, resume=args.resume, console=console)
     return 1 if any(each.failures() for each in results) else 0
 
 

@@ -19,7 +19,7 @@ SHOWN = "rcv1_sample"
 HELD = MANY  # the share with a goal
 LIMIT = 3.0
 LARGE = {"news20_ngrams"}  # each draw copies and refits the model
-LARGE_DRAWS = 5
+LARGE_DRAWS = 3
 
 
 def measure(name: str, plan: Plan) -> Iterator[Record]:

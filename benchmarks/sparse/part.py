@@ -7,4 +7,4 @@ from functools import partial
 from benchmarks.libraries import LIBRARIES, YARDSTICK
 from benchmarks.updates.part import Part
 
-sparse_part = partial(Part, peers=(LIBRARIES[YARDSTICK],), command="sparse")
+sparse_part = partial(Part, peers=(LIBRARIES[YARDSTICK],), command="sparse", repeats=3)

@@ -41,6 +41,7 @@ class Part:
     goals: Callable[[Run | None], list[Goal]]
     peers: tuple[Library, ...] = ()  # libraries to compare with
     command: str = "updates"  # that the part belongs to
+    repeats: int = 5  # unless the command line says otherwise; less if one takes long
 
     @property
     def kind(self) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from benchmarks.updates import (
+    booking,
     classes,
     drift,
     fractions,
+    large,
     one_row,
     refresh,
     rows,
@@ -19,6 +21,8 @@ PARTS = {
     for part in (
         one_row.PART,
         fractions.PART,
+        booking.PART,
+        large.PART,
         sizes.PART,
         rows.PART,
         refresh.PART,

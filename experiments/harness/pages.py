@@ -23,10 +23,16 @@ INTRODUCTION = (
 )
 WRITTEN = (
     "The pages are written by `python -m experiments report` from the measurements in "
-    "`experiments/results`; each page states the command that measures its figures. All but "
-    "the pages on fidelity, on forgetting against cost and on long sequences were measured before "
-    "updates had a target fidelity: the regret rule as it was then, with a tolerance of 1.2, was "
-    "the default."
+    "`experiments/results`; each page states the command that measures its figures, and the commit "
+    "of the package that was measured. `python -m experiments run --scale full --resume` measures "
+    "all of them, for several hours; if it is interrupted, the same command continues."
+)
+# Results without a commit are older; these of them are not as old as the others.
+WITH_FIDELITY = ("fidelity", "frontier", "stability")
+BEFORE_FIDELITY = (
+    "All but the pages on fidelity, on forgetting against cost and on long sequences were measured "
+    "before updates had a target fidelity: the regret rule as it was then, with a tolerance of "
+    "1.2, was the default. Pages that state a commit were measured since."
 )
 QUICK = "These are quick runs on small samples. They only show that everything works."
 
@@ -82,7 +88,8 @@ def _index(
     scale: Scale,
     folder: str,
 ) -> str:
-    parts = ["# Results", INTRODUCTION, WRITTEN]
+    old = any(not r.commits() for e, r in found if e.name not in WITH_FIDELITY)
+    parts = ["# Results", INTRODUCTION, f"{WRITTEN} {BEFORE_FIDELITY}" if old else WRITTEN]
     if scale == "quick":
         parts.append(QUICK)
     if found:
@@ -130,6 +137,7 @@ def _page(experiment: Experiment, results: Results) -> str:
             f"![{experiment.title}]({experiment.name}.png)",
             experiment.caption,
         ]
+    facts = (results.dates(), results.commits(), f"in {results.seconds():,.0f} s")
     origin = "This experiment is not in the paper."
     if experiment.paper:
         origin = f"This repeats the paper's {experiment.paper}."
@@ -137,7 +145,7 @@ def _page(experiment: Experiment, results: Results) -> str:
         "## Setup",
         f"{experiment.question} {origin}",
         f"```bash\n{command_of(experiment, results.scale)}\n```",
-        f"Measured {results.dates()}, in {results.seconds():,.0f} s.",
+        f"Measured {', '.join(fact for fact in facts if fact)}.",
     ]
     if skipped := results.skipped():
         parts.append(f"Skipped: {', '.join(skipped)}.")

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.json_lines import to_json
 from benchmarks.libraries import LIBRARIES
-from benchmarks.results import this_machine
+from benchmarks.results import this_commit, this_machine
 from experiments.harness.experiment import Case, Label, Scale, Values, key_of
 
 
@@ -30,6 +30,7 @@ class Done:
     missing: str | None = None
     date: str = ""
     plan: str = ""  # parameters of the measurement, as far as they are known
+    commit: str = ""  # of the package that was measured; empty if unknown
 
     @property
     def measured(self) -> bool:
@@ -47,14 +48,23 @@ class Results:
     machine: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     cases: list[Done] = field(default_factory=list)
+    commit: str = ""  # of the package as it is now; empty if unknown
 
     def __contains__(self, case: Case) -> bool:
         """Whether the case was measured with its current parameters."""
-        return any(
-            key_of(done.labels) == case.key and done.plan in ("", case.plan)
-            for done in self.cases
-            if done.measured
-        )
+        return self._found(case) is not None
+
+    def is_current(self, case: Case) -> bool:
+        """Whether the case was also measured with the package as it is now."""
+        done = self._found(case)
+        return done is not None and bool(self.commit) and done.commit == self.commit
+
+    def _found(self, case: Case) -> Done | None:
+        for done in self.cases:
+            same = key_of(done.labels) == case.key and done.plan in ("", case.plan)
+            if same and done.measured:
+                return done
+        return None
 
     def where(self, **labels: Label) -> Iterator[Done]:
         """Cases with these labels that were measured, in order."""
@@ -86,6 +96,14 @@ class Results:
         dates = sorted({done.date or self.date for done in self.cases}) or [self.date]
         return dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
 
+    def commits(self) -> str:
+        """Commits of the package that were measured, in words; empty if none is known."""
+        known = list(dict.fromkeys(done.commit for done in self.cases))
+        if not any(known):
+            return ""
+        words = ", ".join(commit or "unknown" for commit in known)
+        return f"commit {words}" if len(known) == 1 else f"commits {words}"
+
     def seconds(self) -> float:
         """Seconds that all cases took."""
         return sum(done.seconds for done in self.cases)
@@ -110,7 +128,7 @@ class Results:
 
 
 def new_results(experiment: str, scale: Scale) -> Results:
-    """Empty results, with this machine and the current date."""
+    """Empty results, with this machine, the current date and commit."""
     versions = {}
     for library in LIBRARIES.values():
         if (version := library.version()) != "unknown":
@@ -120,7 +138,7 @@ def new_results(experiment: str, scale: Scale) -> Results:
             versions[distribution] = importlib.metadata.version(distribution)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return Results(experiment, scale, today(), this_machine(), versions)
+    return Results(experiment, scale, today(), this_machine(), versions, commit=this_commit())
 
 
 def today() -> str:

@@ -11,20 +11,36 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from benchmarks.results import this_commit
 from datasets import DataNotFoundError
 from experiments.harness.experiment import Case, Experiment, Scale
 from experiments.harness.results import Done, Results, load_results, new_results, today
 
+NO_COMMIT = "warning: the package has no commit or differs from it, so nothing can be resumed"
+
 
 def run(
-    experiments: Sequence[Experiment], scale: Scale, folder: Path, *, again: bool, console: Console
+    experiments: Sequence[Experiment],
+    scale: Scale,
+    folder: Path,
+    *,
+    again: bool = False,
+    resume: bool = False,
+    console: Console,
 ) -> list[Results]:
-    """Measure the cases without results; returns the results of each experiment."""
+    """Measure the cases without results; returns the results of each experiment.
+
+    With ``again`` all cases are measured, and with ``resume`` all that were not measured at the
+    present commit on this machine: an interrupted run can be continued, and one after a change of
+    the package begins anew.
+    """
     results = []
+    if resume and not this_commit():
+        console.print(NO_COMMIT)
     with _progress(console) as progress:
         whole = progress.add_task("experiments", total=len(experiments), what="")
         for experiment in experiments:
-            results.append(_run_one(experiment, scale, folder, again, progress))
+            results.append(_run_one(experiment, scale, folder, again, resume, progress))
             progress.advance(whole)
     return results
 
@@ -41,18 +57,25 @@ def _progress(console: Console) -> Progress:
 
 
 def _run_one(
-    experiment: Experiment, scale: Scale, folder: Path, again: bool, progress: Progress
+    experiment: Experiment,
+    scale: Scale,
+    folder: Path,
+    again: bool,
+    resume: bool,
+    progress: Progress,
 ) -> Results:
     results = new_results(experiment.name, scale)
     before = None if again else load_results(folder, experiment.name)
     if before is not None:
-        results.cases = before.cases
+        others = (before.machine, before.versions) != (results.machine, results.versions)
+        results.cases = [] if resume and others else before.cases
     cases = list(experiment.cases(scale))
     task = progress.add_task(experiment.name, total=len(cases), what="")
     for case in cases:
         progress.update(task, what=case.key)
-        if case not in results:
+        if not (results.is_current(case) if resume else case in results):
             done = _measure(case)
+            done.commit = results.commit
             results.add(done)
             results.save(folder)
             if done.failure:

@@ -298,7 +298,7 @@ def test_without_the_data_the_other_commands_still_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(datasets.FOLDER_VARIABLE, str(tmp_path))
-    for name in ("_fit", "_memory", "_import", "_store"):
+    for name in ("_fit", "_fit_on_one_thread", "_accuracy", "_memory", "_import", "_store"):
         monkeypatch.setattr(f"benchmarks.__main__.{name}", lambda *arguments: None)
     monkeypatch.setattr("benchmarks.updates.parts.PARTS", {})
     assert main(["all", "--quick", "--output", str(tmp_path / "out")]) == 0

@@ -210,7 +210,7 @@ def test_yardstick_is_the_best_retrain_over_the_median_update(data_folder: Path)
     theirs.samples = {"fit_seconds": [0.4, 0.2]}
     run = make_run(one_row.PART, *records)
     verdict = one_row.goals(run)[0].verdict()  # of removing and adding, the slower one
-    assert verdict == "no: 50x (adult), on 1 of 5 data sets"
+    assert verdict == "no: 50x (adult), on 1 of 6 data sets"
     assert "| 0.2 s | **100x** (2 ms) | **50x** (4 ms) | 0 |" in as_markdown(run)
 
 

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from benchmarks.goal import Goal, times
 from experiments import __main__ as command_line
+from experiments.harness import results as stored
 from experiments.harness.catalogue import EXPERIMENTS
 from experiments.harness.experiment import Case, Experiment, Scale, Values
 from experiments.harness.pages import write_pages
@@ -49,8 +50,12 @@ def _experiment(measure: Callable[[int], Values], n_cases: int = 3) -> Experimen
     )
 
 
-def _run(experiment: Experiment, folder: Path, *, again: bool = False) -> Results:
-    (results,) = run([experiment], "quick", folder, again=again, console=Console(quiet=True))
+def _run(
+    experiment: Experiment, folder: Path, *, again: bool = False, resume: bool = False
+) -> Results:
+    (results,) = run(
+        [experiment], "quick", folder, again=again, resume=resume, console=Console(quiet=True)
+    )
     return results
 
 
@@ -76,6 +81,67 @@ def test_an_interrupted_run_is_continued(tmp_path: Path) -> None:
     measured: list[int] = []
     _run(_experiment(lambda i: measured.append(i) or {}), tmp_path)
     assert measured == [1, 2]
+
+
+def _at(commit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "this_commit", lambda: commit)
+
+
+def test_resuming_repeats_the_cases_of_other_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[int] = []
+
+    def measure(i: int) -> Values:
+        if i == 1 and len(measured) == 1:
+            raise KeyboardInterrupt
+        measured.append(i)
+        return {"value": i}
+
+    _at("abc", monkeypatch)
+    _run(_experiment(lambda i: {}), tmp_path)
+    assert {done.commit for done in load_results(tmp_path, "made").cases} == {"abc"}
+    _at("abd", monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        _run(_experiment(measure), tmp_path, resume=True)
+    interrupted = load_results(tmp_path, "made")
+    assert [done.commit for done in interrupted.cases] == ["abc", "abc", "abd"]  # none is lost
+    assert interrupted.commits() == "commits abc, abd"
+    measured.append(-1)
+    results = _run(_experiment(measure), tmp_path, resume=True)
+    assert measured == [0, -1, 1, 2]
+    assert results.commits() == "commit abd"
+    # Without --resume, cases of any commit count; without a commit, none can be resumed.
+    _at("", monkeypatch)
+    _run(_experiment(measure), tmp_path)
+    assert measured == [0, -1, 1, 2]
+    _run(_experiment(measure), tmp_path, resume=True)
+    assert measured == [0, -1, 1, 2, 0, 1, 2]
+
+
+def test_results_of_another_machine_are_not_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _at("abc", monkeypatch)
+    _run(_experiment(lambda i: {}), tmp_path)
+    monkeypatch.setattr(stored, "this_machine", lambda: {"cores": "1"})
+    measured: list[int] = []
+    _run(_experiment(lambda i: measured.append(i) or {}), tmp_path, resume=True)
+    assert measured == [0, 1, 2]
+
+
+def test_pages_state_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _at("abc", monkeypatch)
+    experiment = _experiment(lambda i: {})
+    _run(experiment, tmp_path)
+    write_pages([experiment], "quick", tmp_path, tmp_path / "results.md")
+    assert ", commit abc, in 0 s." in (tmp_path / "results" / "made.md").read_text()
+    assert "before updates had a target" not in (tmp_path / "results.md").read_text()
+    _at("", monkeypatch)
+    _run(experiment, tmp_path, again=True)
+    write_pages([experiment], "quick", tmp_path, tmp_path / "results.md")
+    assert "commit" not in (tmp_path / "results" / "made.md").read_text()
+    assert "before updates had a target" in (tmp_path / "results.md").read_text()
 
 
 def test_failed_cases_are_reported_and_tried_again(tmp_path: Path) -> None:
