@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include "core/array.hpp"
@@ -73,6 +74,12 @@ struct GradientArray {
   }
   ConstGradientPointer data() const {
     return is_wide ? ConstGradientPointer(wide.data()) : ConstGradientPointer(narrow.data());
+  }
+  // The elements, if they are of this width; else null.
+  template <class Element>
+  Element* of() {
+    if constexpr (std::is_same_v<Element, NarrowGradient>) return narrow.data();
+    if constexpr (std::is_same_v<Element, Gradient>) return wide.data();
   }
   // Calls `use` with the array's elements, as BasicGradientPointer::visit does, also if there are
   // none.

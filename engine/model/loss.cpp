@@ -12,12 +12,7 @@ namespace graftboost {
 namespace {
 
 constexpr double probability_one = 1 << Loss::probability_bits;
-constexpr double largest_gradient = probability_one - 1;
-
-Gradient probability_gradient(double slope, double dither) {
-  const double g = round_to_even(slope * probability_one + dither);
-  return static_cast<Gradient>(std::clamp(g, -largest_gradient, largest_gradient));
-}
+constexpr double largest_probability = probability_one - 1;
 
 // e^x for |x| <= 700 with a relative error below 2^-45 + |x| 2^-52, in operations that vectorise.
 // The second part is of no account: where |x| is large, probabilities are close to 0 or 1.
@@ -84,7 +79,7 @@ void gradient_stretch(const double* part, const double* inverse, const std::int3
     const double rounded = round_to_even(g);
     doubt[i] = std::max(doubt[i], std::abs(g - rounded));
     out[i] = static_cast<NarrowGradient>(static_cast<Gradient>(
-        std::min(std::max(rounded, -largest_gradient), largest_gradient)));
+        std::min(std::max(rounded, -largest_probability), largest_probability)));
   }
 }
 
@@ -252,25 +247,17 @@ void Loss::slopes(std::int32_t target, std::span<const double> scores, double* s
   }
 }
 
-void Loss::record_row(const RecordingRows& rows, std::size_t row, std::span<const double> scores,
-                      Gradient* gradients) const {
-  if (kind == LossKind::squared) {
-    gradients[0] = squared_gradient(rows.targets[row], scores[0]);
-    return;
-  }
-  WipedVector<double> exact(scores.size());
-  slopes(rows.targets[row], scores, exact.data());
-  for (std::size_t k = 0; k < scores.size(); ++k) {
-    const dither::Key tree = dither::of_tree(rows.seed, rows.first_tree + k);
-    gradients[k] = probability_gradient(exact[k], dither::of(tree, dither::of_row(rows.ids[row])));
-  }
+Gradient Loss::rounded(double slope, double dither) const {
+  if (kind == LossKind::squared) return static_cast<Gradient>(slope / target_grid);
+  const double g = round_to_even(slope * probability_one + dither);
+  return static_cast<Gradient>(std::clamp(g, -largest_probability, largest_probability));
 }
 
 // Works on stretches of rows, class by class, so that every loop vectorises. Softmax subtracts the
 // largest score; logistic is the softmax of 0 and -score, where e^0 = 1 is not computed.
 void Loss::record(const RecordingRows& rows, const std::vector<const double*>& scores,
-                  const std::vector<GradientPointer>& gradients, std::size_t begin,
-                  std::size_t end, RecordScratch& scratch) const {
+                  const std::vector<GradientPointer>& gradients, std::size_t begin, std::size_t end,
+                  RecordScratch& scratch) const {
   if (kind == LossKind::squared) {
     for (std::size_t r = begin; r < end; ++r)
       gradients[0].wide[r] = squared_gradient(rows.targets[r], scores[0][r]);
@@ -280,7 +267,6 @@ void Loss::record(const RecordingRows& rows, const std::vector<const double*>& s
   const bool softmax = kind == LossKind::softmax;
   auto& parts = scratch.parts;
   auto& row_scores = scratch.row_scores;
-  auto& row_gradients = scratch.row_gradients;
   for (std::size_t k = 0; k < n_scores; ++k)
     scratch.tree_keys[k] = dither::of_tree(rows.seed, rows.first_tree + k);
   for (std::size_t from = begin; from < end; from += stretch) {
@@ -327,9 +313,12 @@ void Loss::record(const RecordingRows& rows, const std::vector<const double*>& s
     for (std::size_t i = 0; i < n; ++i) {
       if (doubt[i] < largest_doubt) continue;
       for (std::size_t k = 0; k < n_scores; ++k) row_scores[k] = scores[k][from + i];
-      record_row(rows, from + i, {row_scores.data(), n_scores}, row_gradients.data());
-      for (std::size_t k = 0; k < n_scores; ++k)
-        gradients[k].narrow[from + i] = static_cast<NarrowGradient>(row_gradients[k]);
+      slopes(target[i], {row_scores.data(), n_scores}, scratch.row_slopes.data());
+      for (std::size_t k = 0; k < n_scores; ++k) {
+        const double shift = dither::of(scratch.tree_keys[k], row_keys[i]);
+        gradients[k].narrow[from + i] =
+            static_cast<NarrowGradient>(rounded(scratch.row_slopes[k], shift));
+      }
     }
   }
 }

@@ -63,11 +63,10 @@ struct RecordScratch {
   using Stretch = std::array<double, stretch>;
 
   explicit RecordScratch(std::size_t n_scores)
-      : parts(n_scores), row_scores(n_scores), row_gradients(n_scores), tree_keys(n_scores) {}
+      : parts(n_scores), row_scores(n_scores), row_slopes(n_scores), tree_keys(n_scores) {}
 
   WipedVector<Stretch> parts;
-  WipedVector<double> row_scores;
-  WipedVector<Gradient> row_gradients;
+  WipedVector<double> row_scores, row_slopes;
   std::vector<dither::Key> tree_keys;
 };
 
@@ -117,8 +116,8 @@ struct Loss {
     return kind == LossKind::squared ? squared_hessian() : probability_hessian(g);
   }
   static std::int64_t squared_hessian() { return std::int64_t{1} << squared_hessian_bits; }
-  // |g| (1 - |g|), on a finer grid than g: p (1 - p), whichever class the row is of. Fits into 32
-  // bits, also for gradients out of range that a corrupted file has.
+  // |g| (1 - |g|), on a finer grid than g: p (1 - p), whichever class the row is of. Any two bytes
+  // that a corrupted file has give a number from 0 to 1/4.
   static std::int32_t probability_hessian(Gradient g) {
     const std::int32_t one = 1 << probability_bits, a = g < 0 ? -g : g;
     return (a * (one - a)) >> (2 * probability_bits - probability_hessian_bits);
@@ -180,9 +179,7 @@ struct Loss {
     return std::max(min_hessian * typical_weight, hessian_unit());
   }
   // What a split must gain. Less is due to rounding, which is coarser for two bytes.
-  double least_gain() const {
-    return (kind == LossKind::squared ? 1e-9 : 1e-6) * typical_weight;
-  }
+  double least_gain() const { return (kind == LossKind::squared ? 1e-9 : 1e-6) * typical_weight; }
 
   // The paper's (K - 1) / K for softmax; one tree for two classes takes the whole step.
   double class_factor() const {
@@ -209,13 +206,12 @@ struct Loss {
   // before they are rounded.
   void slopes(std::int32_t target, std::span<const double> scores, double* slopes) const;
 
-  // The gradients of one of the rows, one per tree of an iteration, from as many scores: by
-  // definition.
-  void record_row(const RecordingRows& rows, std::size_t row, std::span<const double> scores,
-                  Gradient* gradients) const;
+  // What a row with this slope records.
+  Gradient rounded(double slope, double dither) const;
 
-  // The same for rows [begin, end), faster: gradients[k][r] from scores[k][r], both one array per
-  // tree of an iteration. With scratch of its own, nothing is allocated.
+  // What rows [begin, end) record, by faster means than these two: gradients[k][r] from
+  // scores[k][r], both one array per tree of an iteration. With scratch of its own, nothing is
+  // allocated.
   void record(const RecordingRows& rows, const std::vector<const double*>& scores,
               const std::vector<GradientPointer>& gradients, std::size_t begin, std::size_t end,
               RecordScratch& scratch) const;
