@@ -14,7 +14,7 @@ using RowId = std::int64_t;     // the user's identifier of a row; never changes
 using Code = std::uint16_t;     // the candidate interval (or category) of a cell; 0 is "missing"
 using Gradient = std::int32_t;  // a recorded gradient, on the fixed grid of its loss
 using NarrowGradient = std::int16_t;  // the same in the arrays of a loss of classes
-using Weight = std::int32_t;    // the weight of a row as a multiple of the model's weight unit
+using Weight = std::int32_t;  // the weight of a row as a multiple of the model's weight unit
 using NodeIndex =
     std::int32_t;  // position in a tree; the children of split s are 2s + 1 and 2s + 2
 
