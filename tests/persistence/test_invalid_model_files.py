@@ -128,6 +128,8 @@ def _top(name: str, value: Any) -> Any:
             "exceeds the file|has numbers of another kind|overlaps",
         ),
         (_entry("node_left", 2, 3), "node_left has 3 elements"),
+        (_entry("tree_recorded", 0, "uint8"), "tree_recorded has numbers of another kind"),
+        (_entry("tree_recorded", 0, "int32"), "exceeds the file|another kind|overlaps"),
         (_set("node_left", 0, 0), "child that is out of range or not its own"),
         (_set("node_left", 0, 2**30), "child that is out of range"),
         (_set("node_right", 0, -7), "child that is out of range"),
@@ -183,7 +185,7 @@ def test_manipulated_files(content: bytes, tmp_path: Path, change: Any, message:
         (_set("tree_leaf_ids", 7, 200), "tree 0: a row is in a leaf that does not exist"),
         (_set("row_cells", 3, 255), "has a code that its feature does not have"),
         (_set("row_target", 5, 2), "is of a class that does not exist"),
-        (_set("tree_recorded", 5, -(2**31)), "gradient out of range"),
+        (_set("tree_recorded", 5, -(2**15)), "gradient out of range"),
         (_set("kept_sums", 0, 2**62), "sums out of range"),
     ],
 )
