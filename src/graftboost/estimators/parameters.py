@@ -99,8 +99,8 @@ DESCRIPTIONS = """\
         the rules ``"regret"`` (None means 3.0) and ``"rank"`` (None means 0.1). Infinity keeps the
         structure.
     updatable : bool, default=True
-        Whether to keep the state that updates need, about three bytes per row and
-        tree for a classifier and five for a regressor.
+        Whether to keep the state that updates need, about three bytes per row and tree for a
+        classifier and five for a regressor.
     stats_memory : float or None, default=None
         Memory in bytes for the histograms of nodes, which updates use. Histograms that do not fit
         are recomputed from the rows when needed, which makes updates slower but does not change
