@@ -116,7 +116,8 @@ DESCRIPTIONS = """\
         Minimal decrease of the validation loss that counts as an improvement.
     random_state : int, RandomState or None, default=0
         Seed. The same rows and ids, in any order and with any number of threads, give the same
-        model, bit for bit.
+        model, bit for bit. A classifier rounds gradients by it, which decides where two candidates
+        nearly tie.
     n_jobs : int or None, default=None
         Number of threads. None and -1 mean all cores that this process may use; -2 leaves one
         free. The number is limited to four per core. Results do not depend on it.
