@@ -146,11 +146,11 @@ void measure(const ModelState& model) {
          cost::partitioned_row);
 
   std::vector<double> scores(n_rows, 0.1);
-  std::vector<Gradient> gradients(n_rows);
+  GradientArray gradients(model.loss.records_wide(), n_rows);
   report("recorded_row",
          time_of(n_rows,
                  [&] {
-                   model.loss.record({shard.rows.target.data(), n_rows}, {scores.data()},
+                   model.loss.record(model.recording_rows(0, 0), {scores.data()},
                                      {gradients.data()}, 0, n_rows);
                  }),
          cost::recorded_row);

@@ -13,7 +13,8 @@ using Slot = std::uint32_t;     // position of a row in the engine's arrays; cha
 using RowId = std::int64_t;     // the user's identifier of a row; never changes
 using Code = std::uint16_t;     // the candidate interval (or category) of a cell; 0 is "missing"
 using Gradient = std::int32_t;  // a recorded gradient, on the fixed grid of its loss
-using Weight = std::int32_t;    // the weight of a row as a multiple of the model's weight unit
+using NarrowGradient = std::int16_t;  // the same in the arrays of a loss of classes
+using Weight = std::int32_t;  // the weight of a row as a multiple of the model's weight unit
 using NodeIndex =
     std::int32_t;  // position in a tree; the children of split s are 2s + 1 and 2s + 2
 
@@ -24,9 +25,6 @@ inline constexpr NodeIndex no_node = -1;
 // score of a row does not depend on the order of addition.
 inline constexpr double leaf_value_grid = 0x1p-32;
 inline constexpr double largest_leaf_value = 0x1p15;
-
-// Smaller gains of rows without weights are rounding errors, and no split is made for them.
-inline constexpr double least_gain = 1e-9;
 
 // For every kind of split, one comparison of codes modulo 2^16 decides whether a row goes left:
 //

@@ -16,6 +16,7 @@ constexpr Number number_of() {
   if constexpr (std::same_as<T, std::uint16_t>) return Number::u16;
   if constexpr (std::same_as<T, std::uint32_t>) return Number::u32;
   if constexpr (std::same_as<T, std::uint64_t>) return Number::u64;
+  if constexpr (std::same_as<T, std::int16_t>) return Number::i16;
   if constexpr (std::same_as<T, std::int32_t>) return Number::i32;
   if constexpr (std::same_as<T, std::int64_t>) return Number::i64;
   if constexpr (std::same_as<T, double>) return Number::f64;

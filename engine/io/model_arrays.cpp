@@ -140,7 +140,10 @@ void collect_trees_of_rows(Collector& to, const ModelState& model, std::size_t r
   pieces("tree_leaf_ids", wide ? Number::u16 : Number::u8, [&](const TreeRows& rows) {
     return wide ? static_cast<const void*>(rows.leaf_ids.wide.data()) : rows.leaf_ids.narrow.data();
   });
-  pieces("tree_recorded", Number::i32, [](const TreeRows& rows) { return rows.recorded.data(); });
+  const bool wide_gradients = model.loss.records_wide();
+  pieces("tree_recorded", wide_gradients ? Number::i32 : Number::i16, [](const TreeRows& rows) {
+    return rows.recorded.visit([](const auto* gradients) -> const void* { return gradients; });
+  });
 }
 
 void collect_histograms(Collector& to, const ModelState& model) {
@@ -195,7 +198,10 @@ ModelState merged(const ModelState& model) {
     const std::size_t first = to.size();
     to.rows.append_rows(shard.rows, all);
     for (std::size_t t = 0; t < to.trees.size(); ++t) {
-      if (first == 0) to.trees[t].leaf_ids = LeafIds(0, model.params.max_leaf_nodes);
+      if (first == 0) {
+        to.trees[t].leaf_ids = LeafIds(0, model.params.max_leaf_nodes);
+        to.trees[t].recorded = GradientArray(model.loss.records_wide());
+      }
       LeafIds& ids = to.trees[t].leaf_ids;
       for (const Slot slot : all) {
         const std::uint16_t leaf = shard.trees[t].leaf_ids[slot];

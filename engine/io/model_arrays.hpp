@@ -17,7 +17,7 @@
 
 namespace graftboost {
 
-enum class Number : std::uint8_t { u8, u16, u32, u64, i32, i64, f64 };
+enum class Number : std::uint8_t { u8, u16, u32, u64, i16, i32, i64, f64 };
 
 // One array, in pieces (for example one per tree). In a file, pieces are `distance` elements apart,
 // so that there is room for each of them to grow when rows are added.

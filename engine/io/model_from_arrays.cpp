@@ -392,13 +392,19 @@ void take_histograms(ModelState& model, const Source& source) {
 void take_trees_of_rows(ModelState& model, const Source& source, const Summary& summary) {
   const std::size_t n_trees = model.nodes.size(), n = summary.n_rows, room = summary.room;
   const auto counted = source.copied<std::uint8_t>("tree_counted", n_trees);
-  auto recorded = source.lent_pieces<Gradient>("tree_recorded", n_trees, n, room);
   std::vector<TreeRows>& trees = model.shards[0].trees;
   trees.resize(n_trees);
   for (std::size_t t = 0; t < n_trees; ++t) {
     model.nodes[t].counted = counted[t] != 0;
-    trees[t].recorded = std::move(recorded[t]);
+    trees[t].recorded = GradientArray(model.loss.records_wide());
     trees[t].leaf_ids = LeafIds(0, model.params.max_leaf_nodes);
+  }
+  if (model.loss.records_wide()) {
+    auto recorded = source.lent_pieces<Gradient>("tree_recorded", n_trees, n, room);
+    for (std::size_t t = 0; t < n_trees; ++t) trees[t].recorded.wide = std::move(recorded[t]);
+  } else {
+    auto recorded = source.lent_pieces<NarrowGradient>("tree_recorded", n_trees, n, room);
+    for (std::size_t t = 0; t < n_trees; ++t) trees[t].recorded.narrow = std::move(recorded[t]);
   }
   if (model.params.max_leaf_nodes <= 256) {
     auto ids = source.lent_pieces<std::uint8_t>("tree_leaf_ids", n_trees, n, room);

@@ -147,10 +147,15 @@ bool are_bearable(const Loss& loss, const Array<Weight>& weights) {
   return sum <= loss.most_weight();
 }
 
-Fault fault_in_recorded(const ModelState& model, const Array<Gradient>& recorded) {
+Fault fault_in_recorded(const ModelState& model, const GradientArray& recorded) {
   Gradient least = 0, most = 0;
-  for (const Gradient g : recorded) least = std::min(least, g), most = std::max(most, g);
-  const std::int64_t largest = model.loss.largest_gradient();
+  recorded.visit([&]<class Element>(const Element* gradients) {
+    Element low = 0, high = 0;
+    for (std::size_t i = 0; i < recorded.size(); ++i)
+      low = std::min(low, gradients[i]), high = std::max(high, gradients[i]);
+    least = low, most = high;
+  });
+  const Gradient largest = model.loss.largest_gradient();
   if (most <= largest && least >= -largest) return std::nullopt;
   return "a row recorded a gradient out of range";
 }

@@ -11,7 +11,7 @@ namespace graftboost {
 
 // Checks every number in the state of a model that came from arrays: no index is out of range, and
 // no arithmetic can overflow. Returns what is invalid, or nothing. Without `all`, the recorded
-// gradients of unweighted rows are not read: no sum of so many 32-bit numbers overflows, and they
+// gradients of unweighted rows are not read: no sum of so many numbers of 32 bits or fewer overflows, and they
 // are most of a model, which a change to a store of gigabytes need not read.
 std::optional<std::string> find_invalid_state(const ModelState& model, bool all, int n_threads);
 

@@ -12,12 +12,7 @@ namespace graftboost {
 namespace {
 
 constexpr double probability_one = 1 << Loss::probability_bits;
-constexpr double largest_gradient = probability_one - 1;
-
-Gradient probability_gradient(double p, bool is_class) {
-  const double g = round_to_even((p - (is_class ? 1.0 : 0.0)) * probability_one);
-  return static_cast<Gradient>(std::clamp(g, -largest_gradient, largest_gradient));
-}
+constexpr double largest_probability = probability_one - 1;
 
 // e^x for |x| <= 700 with a relative error below 2^-45 + |x| 2^-52, in operations that vectorise.
 // The second part is of no account: where |x| is large, probabilities are close to 0 or 1.
@@ -39,11 +34,11 @@ constexpr double approximate_range = 700;
   return (even + r * odd) * std::bit_cast<double>(power);
 }
 
-// Rounding to the gradient grid hides the error of approximate_exp unless the exact value is close
-// to half a unit from an integer. The distance of a row's value from the nearest integer is its
-// doubt. Rows with more doubt than this, about one in ten thousand, are computed by definition. The
-// margin is a thousand times the error, so the error need not be known precisely.
-constexpr double largest_doubt = 0.5 - 0x1p-15;
+// Rounding to the gradient grid hides the error of approximate_exp unless the exact value, with its
+// dither, is close to half a unit from an integer. The distance of a row's value from the nearest
+// integer is its doubt. Rows with more doubt than this, about one in 500,000, are computed by
+// definition. The margin is a thousand times the error, so the error need not be known precisely.
+constexpr double largest_doubt = 0.5 - 0x1p-20;
 
 constexpr std::size_t stretch = RecordScratch::stretch;
 using Stretch = RecordScratch::Stretch;
@@ -70,14 +65,21 @@ void invert_stretch(double* x) {
 }
 
 GRAFTBOOST_ALSO_AVX2
+void key_stretch(const RowId* ids, dither::Key* keys) {
+  for (std::size_t i = 0; i < stretch; ++i) keys[i] = dither::of_row(ids[i]);
+}
+
+GRAFTBOOST_ALSO_AVX2
 void gradient_stretch(const double* part, const double* inverse, const std::int32_t* target,
-                      std::int32_t label, Gradient* out, double* doubt) {
+                      std::int32_t label, const dither::Key* row_key, dither::Key tree_key,
+                      NarrowGradient* out, double* doubt) {
   for (std::size_t i = 0; i < stretch; ++i) {
-    const double g = (part[i] * inverse[i] - (target[i] == label ? 1.0 : 0.0)) * probability_one;
+    const double slope = part[i] * inverse[i] - (target[i] == label ? 1.0 : 0.0);
+    const double g = slope * probability_one + dither::of(tree_key, row_key[i]);
     const double rounded = round_to_even(g);
     doubt[i] = std::max(doubt[i], std::abs(g - rounded));
-    out[i] =
-        static_cast<Gradient>(std::min(std::max(rounded, -largest_gradient), largest_gradient));
+    out[i] = static_cast<NarrowGradient>(static_cast<Gradient>(
+        std::min(std::max(rounded, -largest_probability), largest_probability)));
   }
 }
 
@@ -224,11 +226,11 @@ std::vector<double> Loss::base_scores(const TargetSums& sums) const {
   return scores;
 }
 
-void Loss::record_row(std::int32_t target, std::span<const double> scores,
-                      Gradient* gradients) const {
+void Loss::slopes(std::int32_t target, std::span<const double> scores, double* slopes) const {
+  const auto minus = [](double p, bool is_class) { return p - (is_class ? 1.0 : 0.0); };
   switch (kind) {
     case LossKind::logistic:
-      gradients[0] = probability_gradient(1.0 / (1.0 + std::exp(-scores[0])), target == 1);
+      slopes[0] = minus(1.0 / (1.0 + std::exp(-scores[0])), target == 1);
       return;
     case LossKind::softmax: {
       const double top = *std::max_element(scores.begin(), scores.end());
@@ -236,42 +238,54 @@ void Loss::record_row(std::int32_t target, std::span<const double> scores,
       for (const double score : scores) sum += std::exp(score - top);
       for (std::size_t k = 0; k < scores.size(); ++k) {
         const bool is_class = static_cast<std::size_t>(target) == k;
-        gradients[k] = probability_gradient(std::exp(scores[k] - top) / sum, is_class);
+        slopes[k] = minus(std::exp(scores[k] - top) / sum, is_class);
       }
       return;
     }
     case LossKind::squared:
-      gradients[0] = squared_gradient(target, scores[0]);
+      slopes[0] = squared_gradient(target, scores[0]) * target_grid;
   }
+}
+
+Gradient Loss::rounded(double slope, double dither) const {
+  if (kind == LossKind::squared) return static_cast<Gradient>(slope / target_grid);
+  const double g = round_to_even(slope * probability_one + dither);
+  return static_cast<Gradient>(std::clamp(g, -largest_probability, largest_probability));
 }
 
 // Works on stretches of rows, class by class, so that every loop vectorises. Softmax subtracts the
 // largest score; logistic is the softmax of 0 and -score, where e^0 = 1 is not computed.
-void Loss::record(std::span<const std::int32_t> targets, const std::vector<const double*>& scores,
-                  const std::vector<Gradient*>& gradients, std::size_t begin, std::size_t end,
+void Loss::record(const RecordingRows& rows, const std::vector<const double*>& scores,
+                  const std::vector<GradientPointer>& gradients, std::size_t begin, std::size_t end,
                   RecordScratch& scratch) const {
   if (kind == LossKind::squared) {
     for (std::size_t r = begin; r < end; ++r)
-      gradients[0][r] = squared_gradient(targets[r], scores[0][r]);
+      gradients[0].wide[r] = squared_gradient(rows.targets[r], scores[0][r]);
     return;
   }
   const std::size_t n_scores = scores.size();
   const bool softmax = kind == LossKind::softmax;
   auto& parts = scratch.parts;
   auto& row_scores = scratch.row_scores;
-  auto& row_gradients = scratch.row_gradients;
+  for (std::size_t k = 0; k < n_scores; ++k)
+    scratch.tree_keys[k] = dither::of_tree(rows.seed, rows.first_tree + k);
   for (std::size_t from = begin; from < end; from += stretch) {
     const std::size_t n = std::min(stretch, end - from);
     // Of a stretch that the rows do not fill, copies are worked on.
     const bool full = n == stretch;
     std::array<std::int32_t, stretch> last_targets;
     Stretch last_scores;
-    std::array<Gradient, stretch> last_gradients;
-    const std::int32_t* target = targets.data() + from;
+    std::array<RowId, stretch> last_ids;
+    std::array<NarrowGradient, stretch> last_gradients;
+    std::array<dither::Key, stretch> row_keys;
+    const std::int32_t* target = rows.targets.data() + from;
+    const RowId* ids = rows.ids.data() + from;
     if (!full) {
       last_targets.fill(0);
+      last_ids.fill(0);
       last_scores.fill(0);
       target = std::copy_n(target, n, last_targets.begin()) - n;
+      ids = std::copy_n(ids, n, last_ids.begin()) - n;
     }
     const auto score_of = [&](std::size_t k) {
       const double* score = scores[k] + from;
@@ -287,19 +301,24 @@ void Loss::record(std::span<const std::int32_t> targets, const std::vector<const
     }
     if (!softmax) parts[0].fill(1.0);
     invert_stretch(sum.data());
+    key_stretch(ids, row_keys.data());
     for (std::size_t k = 0; k < n_scores; ++k) {
       const auto label = static_cast<std::int32_t>(softmax ? k : 1);
-      Gradient* to = gradients[k] + from;
-      gradient_stretch(parts[k].data(), sum.data(), target, label,
-                       full ? to : last_gradients.data(), doubt.data());
+      NarrowGradient* to = gradients[k].narrow + from;
+      gradient_stretch(parts[k].data(), sum.data(), target, label, row_keys.data(),
+                       scratch.tree_keys[k], full ? to : last_gradients.data(), doubt.data());
       if (!full) std::copy_n(last_gradients.begin(), n, to);
     }
     if (n_doubtful(doubt.data()) == 0) continue;
     for (std::size_t i = 0; i < n; ++i) {
       if (doubt[i] < largest_doubt) continue;
       for (std::size_t k = 0; k < n_scores; ++k) row_scores[k] = scores[k][from + i];
-      record_row(target[i], {row_scores.data(), n_scores}, row_gradients.data());
-      for (std::size_t k = 0; k < n_scores; ++k) gradients[k][from + i] = row_gradients[k];
+      slopes(target[i], {row_scores.data(), n_scores}, scratch.row_slopes.data());
+      for (std::size_t k = 0; k < n_scores; ++k) {
+        const double shift = dither::of(scratch.tree_keys[k], row_keys[i]);
+        gradients[k].narrow[from + i] =
+            static_cast<NarrowGradient>(rounded(scratch.row_slopes[k], shift));
+      }
     }
   }
 }

@@ -14,6 +14,8 @@
 #include "core/rounding.hpp"
 #include "core/sums.hpp"
 #include "core/types.hpp"
+#include "model/dither.hpp"
+#include "model/gradient_array.hpp"
 
 namespace graftboost {
 
@@ -47,22 +49,31 @@ inline constexpr std::int64_t largest_sum = std::int64_t{1} << 61;
 double power_of_two_below(double x);
 double power_of_two_above(double x);
 
+// Rows that record gradients in the trees of an iteration.
+struct RecordingRows {
+  std::span<const std::int32_t> targets;
+  std::span<const RowId> ids;
+  std::uint64_t seed;      // of the model
+  std::size_t first_tree;  // of the iteration
+};
+
 // Memory for recording gradients, for so many trees per iteration.
 struct RecordScratch {
   static constexpr std::size_t stretch = 64;  // rows together
   using Stretch = std::array<double, stretch>;
 
   explicit RecordScratch(std::size_t n_scores)
-      : parts(n_scores), row_scores(n_scores), row_gradients(n_scores) {}
+      : parts(n_scores), row_scores(n_scores), row_slopes(n_scores), tree_keys(n_scores) {}
 
   WipedVector<Stretch> parts;
-  WipedVector<double> row_scores;
-  WipedVector<Gradient> row_gradients;
+  WipedVector<double> row_scores, row_slopes;
+  std::vector<dither::Key> tree_keys;
 };
 
-// Fixed for the life of a model. Gradients of logistic and softmax lie in [-1, 1], on a grid of
-// 2^-20; squared error works on targets that were centred and scaled once, at fit, on a grid of
-// 2^-24. A row's hessian follows from its gradient, so only the gradient is recorded.
+// Fixed for the life of a model. Gradients of logistic and softmax lie in [-1, 1] and are rounded,
+// with a dither, to a grid of 2^-15, so that they take two bytes; squared error works on targets
+// that were centred and scaled once, at fit, on a grid of 2^-24. A row's hessian follows from its
+// gradient, so only the gradient is recorded.
 struct Loss {
   LossKind kind = LossKind::squared;
   int n_classes = 1;  // 1 for squared error, 2 for logistic
@@ -79,7 +90,8 @@ struct Loss {
   // depend on the unit in which weights are given. A mean would depend on a single large weight.
   double typical_weight = 1;
 
-  static constexpr int probability_bits = 20;
+  static constexpr int probability_bits = 15;
+  static constexpr int probability_hessian_bits = 20;  // h <= 1/4, as large as PackedSums allows
   static constexpr int target_bits = 24;
   static constexpr int squared_hessian_bits = 18;  // h = 1, as large as PackedSums allows
   static constexpr int squared_gradient_bits = 30;
@@ -96,14 +108,19 @@ struct Loss {
 
   int trees_per_iteration() const { return kind == LossKind::softmax ? n_classes : 1; }
 
+  // Whether gradients take four bytes, not two.
+  static bool records_wide(LossKind kind) { return kind == LossKind::squared; }
+  bool records_wide() const { return records_wide(kind); }
+
   std::int64_t hessian(Gradient g) const {
     return kind == LossKind::squared ? squared_hessian() : probability_hessian(g);
   }
   static std::int64_t squared_hessian() { return std::int64_t{1} << squared_hessian_bits; }
-  // |g| (1 - |g|) on the same grid: p (1 - p), whichever class the row is of.
-  static std::int64_t probability_hessian(Gradient g) {
-    const std::int64_t one = std::int64_t{1} << probability_bits, a = std::abs(std::int64_t{g});
-    return (a * (one - a) + one / 2) >> probability_bits;
+  // |g| (1 - |g|), on a finer grid than g: p (1 - p), whichever class the row is of. Any two bytes
+  // that a corrupted file has give a number from 0 to 1/4.
+  static std::int32_t probability_hessian(Gradient g) {
+    const std::int32_t one = 1 << probability_bits, a = g < 0 ? -g : g;
+    return (a * (one - a)) >> (2 * probability_bits - probability_hessian_bits);
   }
 
   // What a row with this gradient and weight adds to a sum of g.
@@ -118,34 +135,42 @@ struct Loss {
     return static_cast<__int128>(std::int64_t{g} * g) * weight;
   }
 
-  // Neither a gradient nor a hessian of a row is larger.
-  std::int64_t largest_gradient() const {
+  // No row records a larger gradient, nor a smaller one than its negation.
+  Gradient largest_gradient() const {
+    return kind == LossKind::squared ? Gradient{1} << squared_gradient_bits
+                                     : (Gradient{1} << probability_bits) - 1;
+  }
+  // Neither the gradient nor the hessian of a row is larger.
+  std::int64_t largest_of_row() const {
     return std::int64_t{1} << (kind == LossKind::squared ? squared_gradient_bits
-                                                         : probability_bits);
+                                                         : probability_hessian_bits - 2);
   }
   // Integer weights of all rows may add up to this: no sum then exceeds largest_sum. At fit they
   // are given half of it.
   std::int64_t most_weight() const {
     const int shift = kind == LossKind::squared ? weighted_gradient_shift : 0;
-    return (largest_sum / largest_gradient()) << shift;
+    return (largest_sum / largest_of_row()) << shift;
   }
   // Sets the scale and the unit of weights and the typical weight, for rows with these weights, of
   // which at least one is positive. The weights may lie in several arrays.
   void set_weight_scale(std::span<const std::span<const double>> weights);
 
   // What one unit of a gradient that a row records is worth, without its weight.
-  double gradient_grid() const { return kind == LossKind::squared ? target_grid : 0x1p-20; }
+  double gradient_grid() const { return kind == LossKind::squared ? target_grid : 0x1p-15; }
+  // Slopes of losses lie on this grid where they are added up as integers. It is finer than that of
+  // recorded gradients, because they are not dithered.
+  double slope_grid() const { return kind == LossKind::squared ? target_grid : 0x1p-20; }
   // What one unit of a sum of g, of h, or of squared gradients is worth.
   double gradient_unit() const {
     const double squared = weighted ? target_grid * (1 << weighted_gradient_shift) : target_grid;
-    return weight_unit * (kind == LossKind::squared ? squared : 0x1p-20);
+    return weight_unit * (kind == LossKind::squared ? squared : 0x1p-15);
   }
   double hessian_unit() const {
     return weight_unit * (kind == LossKind::squared ? 0x1p-18 : 0x1p-20);
   }
 
   double square_unit() const {
-    return weight_unit * (kind == LossKind::squared ? 0x1p-48 : 0x1p-40);
+    return weight_unit * (kind == LossKind::squared ? 0x1p-48 : 0x1p-30);
   }
 
   // What each child of a split needs for this parameter: at least one unit, because the gain of a
@@ -153,8 +178,8 @@ struct Loss {
   double least_hessian(double min_hessian) const {
     return std::max(min_hessian * typical_weight, hessian_unit());
   }
-  // What a split must gain.
-  double least_gain() const { return graftboost::least_gain * typical_weight; }
+  // What a split must gain. Less is due to rounding, which is coarser for two bytes.
+  double least_gain() const { return (kind == LossKind::squared ? 1e-9 : 1e-6) * typical_weight; }
 
   // The paper's (K - 1) / K for softmax; one tree for two classes takes the whole step.
   double class_factor() const {
@@ -177,18 +202,24 @@ struct Loss {
   // Scores before the first tree, one per tree of an iteration.
   std::vector<double> base_scores(const TargetSums& sums) const;
 
-  // The gradients of one row, one per tree of an iteration, from as many scores: by definition.
-  void record_row(std::int32_t target, std::span<const double> scores, Gradient* gradients) const;
+  // The derivatives of a row's loss by its scores, one per tree of an iteration: its gradients
+  // before they are rounded.
+  void slopes(std::int32_t target, std::span<const double> scores, double* slopes) const;
 
-  // The same for rows [begin, end), faster: gradients[k][r] from scores[k][r], both one array per
-  // tree of an iteration. With scratch of its own, nothing is allocated.
-  void record(std::span<const std::int32_t> targets, const std::vector<const double*>& scores,
-              const std::vector<Gradient*>& gradients, std::size_t begin, std::size_t end,
+  // What a row with this slope records.
+  Gradient rounded(double slope, double dither) const;
+
+  // What rows [begin, end) record, by faster means than these two: gradients[k][r] from
+  // scores[k][r], both one array per tree of an iteration. With scratch of its own, nothing is
+  // allocated.
+  void record(const RecordingRows& rows, const std::vector<const double*>& scores,
+              const std::vector<GradientPointer>& gradients, std::size_t begin, std::size_t end,
               RecordScratch& scratch) const;
-  void record(std::span<const std::int32_t> targets, const std::vector<const double*>& scores,
-              const std::vector<Gradient*>& gradients, std::size_t begin, std::size_t end) const {
+  void record(const RecordingRows& rows, const std::vector<const double*>& scores,
+              const std::vector<GradientPointer>& gradients, std::size_t begin,
+              std::size_t end) const {
     RecordScratch scratch(scores.size());
-    record(targets, scores, gradients, begin, end, scratch);
+    record(rows, scores, gradients, begin, end, scratch);
   }
 
   // Loss of one row, for early stopping; `scores` holds one number per tree of an iteration.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "core/stack.hpp"
 #include "data/table.hpp"
 #include "io/validate_state.hpp"
 #include "model/state_check.hpp"
@@ -90,6 +91,7 @@ std::unique_ptr<Model> Model::copy() const {
 
 template <class Change>
 auto Model::change(Change&& change) {
+  const StackWiper at_the_end;
   ensure_verified();
   const Exclusive lock(*this);
   const auto publish = [this] {

@@ -24,7 +24,7 @@ GainParams ModelState::gain_params() const {
           loss.least_hessian(params.min_hessian),
           loss.least_gain(),
           params.min_samples_leaf,
-          loss.largest_gradient() * std::max<std::int64_t>(largest_weight, 1)};
+          loss.largest_of_row() * std::max<std::int64_t>(largest_weight, 1)};
 }
 
 void ModelState::set_layout(const CodeLayout& layout) {

@@ -47,6 +47,12 @@ struct ModelState {
   const CodeLayout& layout() const { return shards.layout(); }
   std::size_t n_rows() const { return shards.n_rows(); }
   int trees_per_iteration() const { return loss.trees_per_iteration(); }
+  // The rows of a shard, to record gradients in the iteration that begins with this tree.
+  RecordingRows recording_rows(std::size_t shard, std::size_t first_tree) const {
+    const RowTable& rows = shards[shard].rows;
+    return {
+        {rows.target.data(), rows.size()}, {rows.ids.data(), rows.size()}, params.seed, first_tree};
+  }
   int n_iterations() const { return static_cast<int>(nodes.size()) / trees_per_iteration(); }
   // The number of trees when training is done, unless it stops early.
   std::size_t n_trees_meant() const {

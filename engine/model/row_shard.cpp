@@ -66,7 +66,7 @@ void RowShard::extend_trees() {
 }
 
 void RowShard::place(std::size_t t, Slot row, std::uint16_t leaf, Gradient recorded) {
-  trees[t].recorded[row] = recorded;
+  trees[t].recorded.set(row, recorded);
   trees[t].leaf_ids.visit([&]<class LeafId>(LeafId* ids) { ids[row] = static_cast<LeafId>(leaf); });
 }
 
@@ -170,7 +170,8 @@ void RowShard::commit(const std::vector<RowTable::Move>& moves) noexcept {
     rows.vacate(removed_, moves);
     for (const RowTable::Move& move : moves) index.insert(rows.ids, move.to);
     for (TreeRows& tree : trees) {
-      move_and_shrink(tree.recorded, moves, left);
+      move_and_shrink(tree.recorded.narrow, moves, left);
+      move_and_shrink(tree.recorded.wide, moves, left);
       move_and_shrink(tree.leaf_ids.narrow, moves, left);
       move_and_shrink(tree.leaf_ids.wide, moves, left);
     }

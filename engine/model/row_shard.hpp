@@ -12,6 +12,7 @@
 #include "data/row_index.hpp"
 #include "data/row_table.hpp"
 #include "data/sample.hpp"
+#include "model/gradient_array.hpp"
 #include "model/leaf_ids.hpp"
 #include "model/loss.hpp"
 #include "model/params.hpp"
@@ -24,7 +25,7 @@ namespace graftboost {
 // What the rows of a shard recorded in one tree. Slot i is the same row as in the RowTable.
 struct TreeRows {
   LeafIds leaf_ids;
-  Array<Gradient> recorded;  // 0 where the row is outside the tree's subsample
+  GradientArray recorded;  // 0 where the row is outside the tree's subsample
 };
 
 // Rows of a node: those in the tree's subsample, which count, and the others, which are only

@@ -10,10 +10,13 @@ namespace graftboost {
 void RowUndo::save_rows(std::size_t t, const TreeRows& tree, std::span<const Slot> slots) {
   SavedRows saved;
   saved.slots.resize(slots.size());
-  saved.recorded.resize(slots.size());
+  saved.recorded = GradientArray(tree.recorded.is_wide, slots.size());
   saved.leaf_ids.resize(slots.size());
   std::copy(slots.begin(), slots.end(), saved.slots.begin());
-  for (std::size_t i = 0; i < slots.size(); ++i) saved.recorded[i] = tree.recorded[slots[i]];
+  tree.recorded.visit([&]<class Element>(const Element* recorded) {
+    Element* to = saved.recorded.of<Element>();
+    for (std::size_t i = 0; i < slots.size(); ++i) to[i] = recorded[slots[i]];
+  });
   tree.leaf_ids.visit([&](const auto* ids) {
     for (std::size_t i = 0; i < slots.size(); ++i) saved.leaf_ids[i] = ids[slots[i]];
   });
@@ -25,8 +28,10 @@ void RowUndo::save_rows(std::size_t t, const TreeRows& tree, std::span<const Slo
 void RowUndo::restore(RowTable& rows, std::vector<TreeRows>& trees) noexcept {
   for (std::size_t t = 0; t < trees.size(); ++t) {
     for (auto saved = trees_[t].rbegin(); saved != trees_[t].rend(); ++saved) {
-      for (std::size_t i = 0; i < saved->slots.size(); ++i)
-        trees[t].recorded[saved->slots[i]] = saved->recorded[i];
+      trees[t].recorded.visit([&]<class Element>(Element* recorded) {
+        const Element* from = saved->recorded.of<Element>();
+        for (std::size_t i = 0; i < saved->slots.size(); ++i) recorded[saved->slots[i]] = from[i];
+      });
       trees[t].leaf_ids.visit([&]<class LeafId>(LeafId* ids) {
         for (std::size_t i = 0; i < saved->slots.size(); ++i)
           ids[saved->slots[i]] = static_cast<LeafId>(saved->leaf_ids[i]);

@@ -9,6 +9,7 @@
 
 #include "core/array.hpp"
 #include "data/row_table.hpp"
+#include "model/gradient_array.hpp"
 
 namespace graftboost {
 
@@ -29,7 +30,7 @@ class RowUndo {
  private:
   struct SavedRows {
     Array<Slot> slots;
-    Array<Gradient> recorded;
+    GradientArray recorded;
     Array<std::uint16_t> leaf_ids;
   };
 

@@ -7,11 +7,12 @@
 namespace graftboost::python {
 namespace {
 
-constexpr std::array<std::pair<gb::Number, nb::dlpack::dtype (*)()>, 7> dtypes{{
+constexpr std::array<std::pair<gb::Number, nb::dlpack::dtype (*)()>, 8> dtypes{{
     {gb::Number::u8, [] { return nb::dtype<std::uint8_t>(); }},
     {gb::Number::u16, [] { return nb::dtype<std::uint16_t>(); }},
     {gb::Number::u32, [] { return nb::dtype<std::uint32_t>(); }},
     {gb::Number::u64, [] { return nb::dtype<std::uint64_t>(); }},
+    {gb::Number::i16, [] { return nb::dtype<std::int16_t>(); }},
     {gb::Number::i32, [] { return nb::dtype<std::int32_t>(); }},
     {gb::Number::i64, [] { return nb::dtype<std::int64_t>(); }},
     {gb::Number::f64, [] { return nb::dtype<double>(); }},

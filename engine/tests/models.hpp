@@ -253,6 +253,22 @@ void for_each_row(const ModelState& model, std::size_t t, NodeIndex node, Use&& 
   }
 }
 
+// What a row records, by these scores, in the trees of the iteration that begins with `first_tree`.
+inline std::vector<Gradient> naive_gradients(const ModelState& model, std::size_t shard, Slot row,
+                                             std::size_t first_tree,
+                                             std::span<const double> scores) {
+  const RowTable& rows = model.shards[shard].rows;
+  std::vector<double> slopes(scores.size());
+  model.loss.slopes(rows.target[row], scores, slopes.data());
+  std::vector<Gradient> gradients;
+  for (std::size_t k = 0; k < scores.size(); ++k) {
+    const dither::Key tree = dither::of_tree(model.params.seed, first_tree + k);
+    gradients.push_back(
+        model.loss.rounded(slopes[k], dither::of(tree, dither::of_row(rows.ids[row]))));
+  }
+  return gradients;
+}
+
 // What a row recorded in a tree, with its weight.
 inline Totals recorded(const ModelState& model, std::size_t t, std::size_t shard, Slot row) {
   const std::int64_t weight = model.shards[shard].weight_of(row);

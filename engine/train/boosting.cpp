@@ -92,26 +92,25 @@ class Booster {
       shard.trees.resize(first + k_trees_);
       for (std::size_t t = first; t < first + k_trees_; ++t) {
         shard.trees[t].leaf_ids = LeafIds(n, model_.params.max_leaf_nodes);
+        shard.trees[t].recorded = GradientArray(model_.loss.records_wide());
         shard.trees[t].recorded.reserve(n + room_to_grow(n));
         shard.trees[t].recorded.resize(n);
       }
     }
-    parallel_rows(model_.shards, n_threads_,
-                  [&](std::size_t s, std::size_t begin, std::size_t end) {
-                    RowShard& shard = model_.shards[s];
-                    std::vector<const double*> scores;
-                    std::vector<Gradient*> gradients;
-                    for (std::size_t k = 0; k < k_trees_; ++k) {
-                      scores.push_back(scores_[s][k].data());
-                      gradients.push_back(shard.trees[first + k].recorded.data());
-                    }
-                    model_.loss.record({shard.rows.target.data(), shard.size()}, scores, gradients,
-                                       begin, end);
-                    // With a subsample, choose_rows() adds up what is left.
-                    if (!model_.params.updatable || model_.params.subsample < 1) return;
-                    for (std::size_t k = 0; k < k_trees_; ++k)
-                      add_squares(first + k, shard, begin, end);
-                  });
+    parallel_rows(
+        model_.shards, n_threads_, [&](std::size_t s, std::size_t begin, std::size_t end) {
+          RowShard& shard = model_.shards[s];
+          std::vector<const double*> scores;
+          std::vector<GradientPointer> gradients;
+          for (std::size_t k = 0; k < k_trees_; ++k) {
+            scores.push_back(scores_[s][k].data());
+            gradients.push_back(shard.trees[first + k].recorded.data());
+          }
+          model_.loss.record(model_.recording_rows(s, first), scores, gradients, begin, end);
+          // With a subsample, choose_rows() adds up what is left.
+          if (!model_.params.updatable || model_.params.subsample < 1) return;
+          for (std::size_t k = 0; k < k_trees_; ++k) add_squares(first + k, shard, begin, end);
+        });
   }
 
   void add_squares(std::size_t t, const RowShard& shard, std::size_t begin, std::size_t end) {
@@ -153,13 +152,14 @@ class Booster {
     }
     // Each block of rows is divided where it lies, and the lists are moved together afterwards.
     Slot* outside = rows.start_outside(s, n);
-    Gradient* recorded = shard.trees[t].recorded.data();
+    const GradientPointer recorded = shard.trees[t].recorded.data();
     const Subsample subsample = model_.params.subsample_of(t);
     std::vector<std::size_t> n_chosen(n / rows_together + 1);
     parallel_blocks(n_threads, n, rows_together, [&](std::size_t begin, std::size_t end) {
       std::array<std::int32_t, rows_together> inside;
       subsample.find(shard.rows.ids.data() + begin, end - begin, inside.data());
-      for (std::size_t i = 0; i < end - begin; ++i) recorded[begin + i] &= inside[i];
+      recorded.visit(
+          [&](auto* of_rows) { keep_marked(of_rows + begin, inside.data(), end - begin); });
       n_chosen[begin / rows_together] =
           divide(inside.data(), begin, end - begin, slots + begin, outside + begin);
       if (model_.params.updatable) add_squares(t, shard, begin, end);

@@ -11,7 +11,7 @@ namespace {
 
 template <class Sums, bool weighted, bool squared>
 Sums sums_of(const RecordedGradients& recorded, Slot row) {
-  const Gradient g = recorded.gradient[row];
+  const Gradient g = squared ? recorded.gradient.wide[row] : recorded.gradient.narrow[row];
   Totals totals{g, squared ? Loss::squared_hessian() : Loss::probability_hessian(g), 1};
   if constexpr (weighted) {
     const std::int64_t w = recorded.weight[row];
@@ -72,6 +72,30 @@ void accumulate_as(const RowTable& rows, const RecordedGradients& recorded,
   }
 }
 
+// A square has up to 30 bits, so no sum over the rows of a shard overflows.
+__int128 squares_of(const NarrowGradient* gradients, std::size_t n) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::int32_t g = gradients[i];
+    sum += static_cast<std::uint32_t>(g * g);
+  }
+  return sum;
+}
+
+// A square has up to 60 bits; its halves are added up separately, which vectorises.
+__int128 squares_of(const Gradient* gradients, std::size_t n) {
+  std::uint64_t high = 0, low = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto bits = static_cast<std::uint32_t>(gradients[i]);
+    // Not std::abs: a corrupted file may have the one gradient whose negation overflows.
+    const std::uint32_t g = gradients[i] < 0 ? 0 - bits : bits;
+    const std::uint64_t square = std::uint64_t{g} * g;
+    high += square >> 32;
+    low += square & 0xffffffff;
+  }
+  return (static_cast<__int128>(high) << 32) + low;
+}
+
 }  // namespace
 
 template <class Sums>
@@ -103,17 +127,8 @@ __int128 sum_of_squares(const RecordedGradients& recorded, std::size_t begin, st
       sum += recorded.square_of(static_cast<Slot>(row));
     return sum;
   }
-  // A square has up to 60 bits; its halves are added up separately, which vectorises.
-  std::uint64_t high = 0, low = 0;
-  for (std::size_t row = begin; row < end; ++row) {
-    const auto bits = static_cast<std::uint32_t>(recorded.gradient[row]);
-    // Not std::abs: a corrupted file may have the one gradient whose negation overflows.
-    const std::uint32_t g = recorded.gradient[row] < 0 ? 0 - bits : bits;
-    const std::uint64_t square = std::uint64_t{g} * g;
-    high += square >> 32;
-    low += square & 0xffffffff;
-  }
-  return (static_cast<__int128>(high) << 32) + low;
+  return recorded.gradient.visit(
+      [&](const auto* gradients) { return squares_of(gradients + begin, end - begin); });
 }
 
 template void accumulate(const RowTable&, const RecordedGradients&, std::span<const Slot>,

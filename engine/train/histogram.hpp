@@ -13,15 +13,15 @@ namespace graftboost {
 
 // What rows recorded in one tree: their gradients and, if there are any, their weights.
 struct RecordedGradients {
-  const Gradient* gradient = nullptr;
+  ConstGradientPointer gradient;  // wide if the loss is squared error
   const Weight* weight = nullptr;
   LossKind kind = LossKind::squared;
 
   // A row of weight 0 is held and routed, but adds nothing.
   Totals of(Slot row) const {
-    const Gradient g = gradient[row];
-    const std::int64_t h =
-        kind == LossKind::squared ? Loss::squared_hessian() : Loss::probability_hessian(g);
+    const bool squared = kind == LossKind::squared;
+    const Gradient g = squared ? gradient.wide[row] : gradient.narrow[row];
+    const std::int64_t h = squared ? Loss::squared_hessian() : Loss::probability_hessian(g);
     if (weight == nullptr) return {g, h, 1};
     const std::int64_t w = weight[row];
     return {Loss::weighted_gradient(kind, g, w), h * w, w != 0};

@@ -186,7 +186,7 @@ SplitEvaluator<Sums>::SplitEvaluator(const GainParams& params, const Totals& nod
       scale_(params, node),
       least_(params.min_samples_leaf),
       most_(node.n - params.min_samples_leaf),
-      is_shiftable_(node.n < most_shiftable / params.largest_gradient) {}
+      is_shiftable_(node.n < most_shiftable / params.largest_of_row) {}
 
 // --- long features: stretches of candidates ------------------------------------------------------
 

@@ -3,8 +3,7 @@
 namespace graftboost {
 
 void book_sums(const UpdateContext& context, std::size_t t, ChangedRows& changed,
-               std::span<const Gradient> gradients, std::span<double> scores,
-               UpdateCounts& counts) {
+               ConstGradientPointer gradients, std::span<double> scores, UpdateCounts& counts) {
   const ModelState& model = context.model;
   TreeNodes& nodes = context.model.nodes[t];
   Tree& tree = nodes.tree;

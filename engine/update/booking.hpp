@@ -15,7 +15,7 @@ namespace graftboost {
 // the added rows record in this tree; they are entered in `changed`. The values of their leaves,
 // which follow, are added to `scores`.
 void book_sums(const UpdateContext& context, std::size_t t, ChangedRows& changed,
-               std::span<const Gradient> gradients, std::span<double> scores, UpdateCounts& counts);
+               ConstGradientPointer gradients, std::span<double> scores, UpdateCounts& counts);
 
 // Nodes of a tree that an update touched.
 struct TouchedNodes {

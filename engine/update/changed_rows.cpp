@@ -23,12 +23,12 @@ ChangedRows::ChangedRows(const ModelState& model, int n_threads) {
     for (const Slot slot : added) locations_.push_back({s, slot});
   }
   const std::size_t n_trees = model.nodes.size(), n = size();
-  recorded_.resize(n_trees * n);
+  recorded_ = GradientArray(model.loss.records_wide(), n_trees * n);
   leaves_.resize(n_trees * n);
   const auto copy = [&](std::size_t t) {
     for (std::size_t i = 0; i < n_removed_; ++i) {
       const TreeRows& tree = model.shards[locations_[i].shard].trees[t];
-      recorded_[t * n + i] = tree.recorded[locations_[i].slot];
+      recorded_.set(t * n + i, tree.recorded[locations_[i].slot]);
       leaves_[t * n + i] = tree.leaf_ids[locations_[i].slot];
     }
     const Tree& tree = model.nodes.tree(t);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/array.hpp"
@@ -27,13 +28,13 @@ class ChangedRows {
   Shards::Location location(std::size_t row) const { return locations_[row]; }
 
   RecordedGradients recorded_in(std::size_t t, LossKind kind) const {
-    return {recorded_.data() + t * size(), rows_.weight.empty() ? nullptr : rows_.weight.data(),
-            kind};
+    return {std::as_const(recorded_).data() + t * size(),
+            rows_.weight.empty() ? nullptr : rows_.weight.data(), kind};
   }
   std::uint16_t leaf(std::size_t t, std::size_t row) const { return leaves_[t * size() + row]; }
   // Sets what an added row recorded.
   void record(std::size_t t, std::size_t row, Gradient recorded) {
-    recorded_[t * size() + row] = recorded;
+    recorded_.set(t * size() + row, recorded);
   }
   // The cells of a histogram in which a row is counted; see RowTable::for_each_cell.
   std::span<const std::uint32_t> cells_of(std::size_t row) const {
@@ -72,7 +73,7 @@ class ChangedRows {
   RowTable rows_;
   std::size_t n_removed_ = 0;
   std::vector<Shards::Location> locations_;
-  Array<Gradient> recorded_;     // by tree, then row
+  GradientArray recorded_;       // by tree, then row
   Array<std::uint16_t> leaves_;  // likewise
   // The same for all trees, so they are found once.
   std::vector<std::size_t> cells_begin_;  // per row, and the end

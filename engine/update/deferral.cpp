@@ -1,6 +1,7 @@
 #include "update/deferral.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <tuple>
 
@@ -28,19 +29,21 @@ void defer_rows(const UpdateContext& context, const ChangedRows& changed,
         std::clamp(model.deferred.achieved + units, -DeferredSums::most, DeferredSums::most);
   model.deferred.n_removed += static_cast<std::int64_t>(changed.n_removed());
   model.deferred.n_added += static_cast<std::int64_t>(changed.n_added());
-  WipedVector<Gradient> last(changed.size() * k_trees);
+  WipedVector<double> last(changed.size() * k_trees);
   for_blocks(context, changed, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i)
-      model.loss.record_row(changed.rows().target[i], of_row(booked, i, k_trees),
-                            last.data() + i * k_trees);
+      model.loss.slopes(changed.rows().target[i], of_row(booked, i, k_trees),
+                        last.data() + i * k_trees);
   });
+  const double grid = model.loss.slope_grid();
   parallel(context.n_threads, model.nodes.size(), [&](std::size_t t) {
     Tree& tree = model.nodes[t].tree;
     const RecordedGradients recorded = changed.recorded_in(t, model.loss.kind);
     for (std::size_t i = 0; i < changed.size(); ++i) {
       if (!model.params.in_subsample(t, changed.rows().ids[i])) continue;
       const std::int64_t g = std::abs(recorded.of(static_cast<Slot>(i)).g);
-      const std::int64_t at_end = std::abs(std::int64_t{last[i * k_trees + t % k_trees]});
+      const double slope = std::abs(last[i * k_trees + t % k_trees]);
+      const auto at_end = static_cast<std::int64_t>(std::nearbyint(slope / grid));
       for (NodeIndex at = tree.leaves[changed.leaf(t, i)]; at != no_node; at = tree[at].parent)
         tree[at].deferred.add(g, at_end);
     }
@@ -61,7 +64,7 @@ DeferredRule::FlipMemory DeferredRule::memory_of(const Tree& tree, const Flip& f
   if (flip.is_void || flip.node == 0 || sums.recorded == 0) return {};
   const ModelState& model = context_.model;
   const double recorded = static_cast<double>(sums.recorded) * context_.gain.gradient_unit;
-  const double last = static_cast<double>(sums.last) * model.loss.gradient_grid();
+  const double last = static_cast<double>(sums.last) * model.loss.slope_grid();
   const double shift = model.params.learning_rate * damping * flip.weight * flip.regret / recorded;
   const double mean =
       (1 - part_recorded) * last + part_recorded * (recorded / context_.mean_weight);

@@ -25,19 +25,21 @@ class FreshGradients {
   void begin_iteration(std::size_t first_tree, std::size_t n_rows, std::size_t n_rows_left);
 
   // What these rows of a shard record in a tree of the iteration. Several threads may ask at once.
-  Array<Gradient> of(std::size_t t, std::size_t shard, std::span<const Slot> slots);
+  GradientArray of(std::size_t t, std::size_t shard, std::span<const Slot> slots);
   // How many leaf values that takes for so many rows.
   std::size_t n_looked_up(std::size_t n_rows) const { return scores_.n_looked_up(n_rows); }
 
  private:
   void record_all();
+  GradientArray computed(std::size_t t, std::size_t shard, std::span<const Slot> slots);
 
   const ModelState& model_;
   int n_threads_;
   std::size_t k_trees_;
+  std::size_t first_tree_ = 0;  // of the iteration
   RunningScores scores_;
   bool are_all_recorded_ = false;
-  std::vector<std::vector<Array<Gradient>>> all_;  // per shard and tree of the iteration
+  std::vector<std::vector<GradientArray>> all_;  // per shard and tree of the iteration
 };
 
 }  // namespace graftboost

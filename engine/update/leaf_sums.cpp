@@ -17,17 +17,13 @@ static_assert(std::int64_t{LeafSums::most_rows} * PackedSums::most_hessian_of_ro
 // Gradient and hessian of each row as one number: gradient * 2^32 + hessian. Returns the sum of
 // squares.
 GRAFTBOOST_ALSO_AVX2
-std::uint64_t pack(const Gradient* gradient, std::size_t n, std::uint64_t* packed) {
-  constexpr std::uint32_t one = std::uint32_t{1} << Loss::probability_bits;
+std::uint64_t pack(const NarrowGradient* gradient, std::size_t n, std::uint64_t* packed) {
   std::uint64_t squares = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const std::int32_t g = gradient[i];
-    const auto a = static_cast<std::uint32_t>(g < 0 ? -g : g);
-    // The same as Loss::probability_hessian, in operations that vectorise.
-    const std::uint64_t h =
-        (std::uint64_t{a} * std::uint64_t{one - a} + one / 2) >> Loss::probability_bits;
+    const auto h = static_cast<std::uint32_t>(Loss::probability_hessian(g));
     packed[i] = (static_cast<std::uint64_t>(std::int64_t{g}) << hessian_bits) + h;
-    squares += std::uint64_t{a} * std::uint64_t{a};
+    squares += static_cast<std::uint32_t>(g * g);
   }
   return squares;
 }
@@ -57,10 +53,11 @@ void LeafSums::add(const RecordedGradients& recorded, const LeafIds& leaf_ids, s
   std::uint64_t* of_rows = of_rows_.data();
   if (squared) {
     squares_ += sum_of_squares(recorded, begin, end);
-    std::transform(recorded.gradient + begin, recorded.gradient + end, of_rows,
+    const Gradient* gradients = recorded.gradient.wide;
+    std::transform(gradients + begin, gradients + end, of_rows,
                    [](Gradient g) { return static_cast<std::uint64_t>(std::int64_t{g}); });
   } else {
-    squares_ += pack(recorded.gradient + begin, n, of_rows);
+    squares_ += pack(recorded.gradient.narrow + begin, n, of_rows);
   }
   leaf_ids.visit([&](const auto* all_ids) {
     const auto* ids = all_ids + begin;

@@ -74,7 +74,7 @@ class Refresher {
       add_leaf_values(shard.trees[first_ - k_trees_ + k].leaf_ids, values_before_[k],
                       scores_[shard_][k].data(), begin, end);
     }
-    model_.loss.record({shard.rows.target.data(), shard.size()}, from_[shard_], to_, begin, end,
+    model_.loss.record(model_.recording_rows(shard_, first_), from_[shard_], to_, begin, end,
                        share.recording);
     for (std::size_t k = 0; k < k_trees_; ++k) {
       const std::size_t t = first_ + k;
@@ -82,7 +82,8 @@ class Refresher {
         std::array<std::int32_t, rows_together> inside;
         model_.params.subsample_of(t).find(shard.rows.ids.data() + begin, end - begin,
                                            inside.data());
-        for (std::size_t i = 0; i < end - begin; ++i) to_[k][begin + i] &= inside[i];
+        to_[k].visit(
+            [&](auto* of_rows) { keep_marked(of_rows + begin, inside.data(), end - begin); });
       }
       share.sums[k].add(shard.recorded_in(t, model_.loss.kind), shard.trees[t].leaf_ids, begin,
                         end);
@@ -128,7 +129,7 @@ class Refresher {
   std::vector<std::vector<Array<double>>>
       scores_;                                    // before the iteration, per shard and tree of one
   std::vector<std::vector<const double*>> from_;  // the same
-  std::vector<Gradient*> to_;
+  std::vector<GradientPointer> to_;
   std::vector<std::vector<double>> values_before_;  // by leaf id, of the iteration before
   std::vector<Share> shares_;
 };

@@ -114,12 +114,15 @@ __int128 Regrower<Sums>::record_fresh(std::size_t t, std::size_t s, std::span<co
   constexpr std::size_t rows_together = 2048;
   std::vector<__int128> more_squares(slots.size() / rows_together + 1);
   const auto record = [&](std::span<const Slot> block, __int128& more) {
-    const Array<Gradient> fresh = fresh_.of(t, s, block);
-    for (std::size_t i = 0; i < block.size(); ++i) {
-      more -= recorded.square_of(block[i]);
-      shard.trees[t].recorded[block[i]] = fresh[i];
-      more += recorded.square_of(block[i]);
-    }
+    GradientArray fresh = fresh_.of(t, s, block);
+    shard.trees[t].recorded.visit([&]<class Element>(Element* to) {
+      const Element* from = fresh.of<Element>();
+      for (std::size_t i = 0; i < block.size(); ++i) {
+        more -= recorded.square_of(block[i]);
+        to[block[i]] = from[i];
+        more += recorded.square_of(block[i]);
+      }
+    });
   };
   parallel_blocks(context_.n_threads, slots.size(), rows_together,
                   [&](std::size_t begin, std::size_t end) {

@@ -107,8 +107,7 @@ RowLoss::RowLoss(const UpdateContext& context, const ChangedRows& changed)
     : loss_(context.model.loss),
       changed_(changed),
       unit_(unit_of_losses(context)),
-      shifted_(context.model.base_scores.size()),
-      gradients_(shifted_.size()) {}
+      shifted_(context.model.base_scores.size()) {}
 
 std::int64_t RowLoss::operator()(std::size_t row, std::span<const double> scores) const {
   return in_memory_units(loss_.of_row(changed_.rows().target[row], scores) / unit_);
@@ -121,12 +120,10 @@ std::int64_t RowLoss::memory(std::size_t row, std::span<const double> scores,
   return changed_.enters(row) ? -rise : rise;
 }
 
-void RowLoss::slopes(std::size_t row, std::span<const double> scores, double* to) {
-  loss_.record_row(changed_.rows().target[row], scores, gradients_.data());
-  const double grid = loss_.gradient_grid();
-  const double factor = (changed_.enters(row) ? -grid : grid) / unit_;
-  for (std::size_t k = 0; k < gradients_.size(); ++k)
-    to[k] = static_cast<double>(gradients_[k]) * factor;
+void RowLoss::slopes(std::size_t row, std::span<const double> scores, double* to) const {
+  loss_.slopes(changed_.rows().target[row], scores, to);
+  const double factor = (changed_.enters(row) ? -1 : 1) / unit_;
+  for (std::size_t k = 0; k < scores.size(); ++k) to[k] *= factor;
 }
 
 ChangedLosses achieved(const UpdateContext& context, const ChangedRows& changed,

@@ -83,14 +83,13 @@ class RowLoss {
   std::int64_t memory(std::size_t row, std::span<const double> scores,
                       std::span<const double> shifts);
   // How fast the memory of a row grows with a shift of each of its scores, in units.
-  void slopes(std::size_t row, std::span<const double> scores, double* to);
+  void slopes(std::size_t row, std::span<const double> scores, double* to) const;
 
  private:
   const Loss& loss_;
   const ChangedRows& changed_;
   double unit_;
   WipedVector<double> shifted_;
-  WipedVector<Gradient> gradients_;
 };
 
 // Whether a row with this memory is remembered at all.

@@ -28,7 +28,7 @@ void TreeBooker::book_up_to(std::size_t end) {
   if (n == 0) return;
   if (n_booked_ == 0) start();
   std::vector<const double*> from;
-  std::vector<Gradient*> to;
+  std::vector<GradientPointer> to;
   for (std::size_t k = 0; k < k_trees_; ++k) {
     from.push_back(scores_[k].data());
     to.push_back(gradients_[k].data());
@@ -38,29 +38,31 @@ void TreeBooker::book_up_to(std::size_t end) {
   const std::size_t n_shares = n * k_trees_ < 64 ? 1 : std::min(k_trees_, n_threads);
   for (; n_booked_ < end; n_booked_ += k_trees_) {
     const std::size_t first = n_booked_;
-    model_.loss.record(targets_, from, to, 0, n);
+    model_.loss.record({targets_, ids_, model_.params.seed, first}, from, to, 0, n);
     parallel(context_.n_threads, n_shares, [&](std::size_t u) {
       for (std::size_t k = u; k < k_trees_; k += n_shares)
-        book_tree(first + k, {to[k], n}, {scores_[k].data(), n});
+        book_tree(first + k, to[k], {scores_[k].data(), n});
     });
   }
 }
 
 void TreeBooker::start() {
   const std::size_t n = changed_.n_added();
-  for (std::size_t i = changed_.n_removed(); i < changed_.size(); ++i)
+  for (std::size_t i = changed_.n_removed(); i < changed_.size(); ++i) {
     targets_.push_back(changed_.rows().target[i]);
+    ids_.push_back(changed_.rows().ids[i]);
+  }
   scores_.resize(k_trees_);
   gradients_.resize(k_trees_);
   for (std::size_t k = 0; k < k_trees_; ++k) {
     scores_[k].resize(n);
     scores_[k].fill(model_.base_scores[k]);
-    gradients_[k].resize(n);
+    gradients_[k] = GradientArray(model_.loss.records_wide(), n);
   }
 }
 
 // Books the sums of a tree's nodes, and tells the shards where the added rows are.
-void TreeBooker::book_tree(std::size_t t, std::span<const Gradient> gradients,
+void TreeBooker::book_tree(std::size_t t, ConstGradientPointer gradients,
                            std::span<double> scores) {
   if (!model_.nodes[t].counted && evaluates_candidates(t)) restore(t);
   book_sums(context_, t, changed_, gradients, scores, progress_[t].counts);

@@ -16,7 +16,7 @@ namespace graftboost {
 // Books tree by tree. What added rows record in a tree depends on the trees before, so with added
 // rows trees are booked in order, by book_up_to(); without, in any order, by book().
 //
-// Owns the targets of the added rows, and their scores and gradients in the iteration that comes
+// Owns the targets and ids of the added rows, and their scores and gradients in the iteration that comes
 // next.
 class TreeBooker {
  public:
@@ -30,7 +30,7 @@ class TreeBooker {
 
  private:
   void start();
-  void book_tree(std::size_t t, std::span<const Gradient> gradients, std::span<double> scores);
+  void book_tree(std::size_t t, ConstGradientPointer gradients, std::span<double> scores);
   bool evaluates_candidates(std::size_t t) const;
   void restore(std::size_t t);
 
@@ -41,8 +41,9 @@ class TreeBooker {
   std::size_t k_trees_;
   std::size_t n_booked_ = 0;  // trees in which the added rows have recorded their gradients
   WipedVector<std::int32_t> targets_;
+  WipedVector<RowId> ids_;
   std::vector<Array<double>> scores_;  // before the next iteration, per tree of one
-  std::vector<Array<Gradient>> gradients_;
+  std::vector<GradientArray> gradients_;
 };
 
 }  // namespace graftboost

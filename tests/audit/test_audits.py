@@ -267,12 +267,14 @@ class TestAttacks:
         overfitted = GraftBoostClassifier(
             n_estimators=5, learning_rate=1.0, max_leaf_nodes=200, min_samples_leaf=1, n_jobs=1
         )
-        found = audit.membership_attack(overfitted, X, y, share=0.05, n_repeats=3)
+        # Gradients are rounded at random, so what an attack finds in three repeats depends on the
+        # seed: a standard deviation of 0.02 around 0.116, in twelve repeats 0.005.
+        found = audit.membership_attack(overfitted, X, y, share=0.05, n_repeats=12)
         before, gone = found.figures["before"], found.figures["trained without"]
         assert before["other training rows"] > before["unseen rows"] + 0.1
         assert before["removed rows"] > gone["removed rows"]
-        assert "(300 removed)" in found.title
-        assert found.figures["refits"] <= found.figures["repeats"] == 3
+        assert "(1,200 removed)" in found.title
+        assert found.figures["refits"] <= found.figures["repeats"] == 12
 
     def test_too_few_rows_for_a_conclusion(self) -> None:
         overfitted = GraftBoostClassifier(

@@ -29,7 +29,7 @@ class Secret:
     key, masked : ndarray of uint8
         Two halves, of the same length; the xor of them is the value.
     step : int
-        The value is searched at addresses that are multiples of this: 1, 4 or 8.
+        The value is searched at addresses that are multiples of this: 1, 2, 4 or 8.
     """
 
     def __init__(self, key: np.ndarray, masked: np.ndarray, step: int) -> None:

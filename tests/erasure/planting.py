@@ -20,6 +20,8 @@ from .memory_scan import Found, Secret, find_in_memory
 
 N_ROWS, N_FEATURES = 1_500, 12
 N_COLUMNS, N_FREQUENT = 200_000, 300  # of a sparse table
+N_CLASSES = 3
+IN_ALL_TREES = "gradients of the row"
 KINDS = ["regression", "three classes", "sparse"]  # the last is a regression too
 TRIES, CERTAIN = 12, 4  # a secret of four bytes is left if 4 of 12 tries find it
 
@@ -122,11 +124,35 @@ class Planted:
         self.secrets["integer weight"] = Secret.hide(weights[place])
         if self.kind != "sparse":
             self.secrets["codes"] = Secret.hide(cells.reshape(len(ids), -1)[slot], step=1)
+        if self.kind == "three classes":
+            self._add_short_gradients(parts["tree_recorded"], slot)
+            return
         for tree, recorded in enumerate(parts["tree_recorded"]):
             # Not as a Python number, which would be a copy.
             is_unique = np.count_nonzero(recorded == recorded[place]) == 1
             if is_unique and bool((recorded[place] < -(1 << 16)).all()):
                 self.secrets[f"gradient in tree {tree}"] = Secret.hide(recorded[place])
+
+    def _add_short_gradients(self, of_trees: list[np.ndarray], slot: int) -> None:
+        """Add runs of gradients of two bytes, which could be anywhere by chance if alone.
+
+        Gradients of a tree lie in the order of the rows, wherever many are copied: a run has the
+        row's own and those of three rows beside it. Gradients of one row that is changed alone lie
+        in the order of the trees: another run has them all. In the first iteration the rows of a
+        class record nearly the same, so another row that takes the place may complete a run again.
+        """
+        place = slice(slot, slot + 1)
+        for tree, recorded in enumerate(of_trees):
+            is_unique = np.count_nonzero(recorded == recorded[place]) == 1
+            if tree >= N_CLASSES and is_unique and bool((recorded[place] < -(1 << 11)).all()):
+                first = min(max(slot - 2, 0), len(recorded) - 4)
+                run = Secret.hide(recorded[first : first + 4])
+                self.secrets[f"gradient in tree {tree}"] = run
+        of_row = np.zeros(len(of_trees), dtype=np.int16)
+        for tree, recorded in enumerate(of_trees):
+            of_row[tree : tree + 1] = recorded[place]
+        self.secrets[IN_ALL_TREES] = Secret.hide(of_row)
+        of_row[:] = 0
 
     def remove(self, n_others: int, *, regrow: bool = True) -> Any:
         """Remove the row together with others; returns the strategy of the update."""
@@ -150,7 +176,8 @@ class Planted:
         """Secrets that are not found; before a removal there should be none."""
         cells = {name for name in self.secrets if "rare cell" in name}
         found = self.find()
-        missing = [name for name in self.secrets if name not in found and name not in cells]
+        others = cells | {IN_ALL_TREES}  # the latter lie together only while the row is changed
+        missing = [name for name in self.secrets if name not in found and name not in others]
         if cells and not cells & found.keys():  # it has one of the codes
             missing.append("rare cell")
         return missing
@@ -202,7 +229,7 @@ def assert_erased(make: Callable[[], Planted], remove: Callable[[Planted], Any])
     def attempt(before: FrozenProcess) -> Found:
         planted = make()
         assert planted.missing() == []
-        assert any("gradient" in name for name in planted.secrets)
+        assert any("gradient in" in name for name in planted.secrets)
         remove(planted)
         left = planted.find(before)
         planted.model.check_state()

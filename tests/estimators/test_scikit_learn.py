@@ -29,6 +29,12 @@ def expected_failures(estimator):
                 "a row of weight two is drawn, or held out, as one row; a repeated row has two "
                 "ids, which are drawn independently"
             )
+    elif is_classifier(estimator):
+        for table in ("dense", "sparse"):
+            failures[f"check_sample_weight_equivalence_on_{table}_data"] = (
+                "holds up to about 1e-5, not 1e-7: the gradients of classes are rounded to two "
+                "bytes by row id, and a repeated row has two ids (see test_weights)"
+            )
     return failures
 
 

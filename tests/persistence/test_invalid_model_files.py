@@ -52,9 +52,8 @@ def test_truncated_files(content: bytes, tmp_path: Path) -> None:
 def test_a_newer_version(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model"
     path.write_bytes(content[:8] + struct.pack("<I", file_format.VERSION + 1) + content[12:])
-    with pytest.raises(
-        InvalidFileError, match="version 2 of the format, but this graftboost supports"
-    ):
+    newer = f"version {file_format.VERSION + 1} of the format, but this graftboost supports"
+    with pytest.raises(InvalidFileError, match=newer):
         graftboost.load(path)
 
 
@@ -128,6 +127,8 @@ def _top(name: str, value: Any) -> Any:
             "exceeds the file|has numbers of another kind|overlaps",
         ),
         (_entry("node_left", 2, 3), "node_left has 3 elements"),
+        (_entry("tree_recorded", 0, "uint8"), "tree_recorded has numbers of another kind"),
+        (_entry("tree_recorded", 0, "int32"), "exceeds the file|another kind|overlaps"),
         (_set("node_left", 0, 0), "child that is out of range or not its own"),
         (_set("node_left", 0, 2**30), "child that is out of range"),
         (_set("node_right", 0, -7), "child that is out of range"),
@@ -183,7 +184,7 @@ def test_manipulated_files(content: bytes, tmp_path: Path, change: Any, message:
         (_set("tree_leaf_ids", 7, 200), "tree 0: a row is in a leaf that does not exist"),
         (_set("row_cells", 3, 255), "has a code that its feature does not have"),
         (_set("row_target", 5, 2), "is of a class that does not exist"),
-        (_set("tree_recorded", 5, -(2**31)), "gradient out of range"),
+        (_set("tree_recorded", 5, -(2**15)), "gradient out of range"),
         (_set("kept_sums", 0, 2**62), "sums out of range"),
     ],
 )
@@ -272,7 +273,11 @@ def test_other_changes_of_the_header(content: bytes, tmp_path: Path) -> None:
         file = io.BytesIO()
         file.write(
             file_format.PREFIX.pack(
-                file_format.MAGIC, 1, zlib.crc32(text), len(text), 32 + len(text)
+                file_format.MAGIC,
+                file_format.VERSION,
+                zlib.crc32(text),
+                len(text),
+                32 + len(text),
             )
         )
         file.write(text)

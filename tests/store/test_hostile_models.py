@@ -30,7 +30,8 @@ def _store(**entries: Any) -> Hostile:
 
 def _recorded(value: int) -> Hostile:
     def change(header: Header, arrays: Arrays) -> None:
-        arrays["tree_recorded"][:] = value
+        largest = np.iinfo(arrays["tree_recorded"].dtype)  # of two bytes or of four
+        arrays["tree_recorded"][:] = np.clip(value, largest.min, largest.max)
 
     return change
 

@@ -24,6 +24,7 @@ inline std::size_t bytes_of(Number number) {
     case Number::u8:
       return 1;
     case Number::u16:
+    case Number::i16:
       return 2;
     case Number::u32:
     case Number::i32:

@@ -162,8 +162,8 @@ TEST_CASE("single corruptions of the rows and their state are found") {
       {"row_columns", [](Stored& s) { --s.arrays.at("row_columns").size; }},
       element<std::uint8_t>("tree_leaf_ids", 4, 8),
       element<std::uint8_t>("tree_leaf_ids", 3 * n + 4, 255),
-      element<Gradient>("tree_recorded", 7, 1 << 21),
-      element<Gradient>("tree_recorded", n, std::numeric_limits<Gradient>::min()),
+      element<NarrowGradient>("tree_recorded", 7, std::numeric_limits<NarrowGradient>::min()),
+      element<NarrowGradient>("tree_recorded", n, std::numeric_limits<NarrowGradient>::min()),
       element<std::int64_t>("node_sums", 0, std::int64_t{1} << 62),
       element<std::int64_t>("node_sums", 1, -1),
       element<std::int64_t>("node_sums", 2, 1'000'000),
@@ -177,7 +177,10 @@ TEST_CASE("single corruptions of the rows and their state are found") {
     if (!is_found(sound, corruption)) CHECK_EQ(std::string(corruption.name), std::string("found"));
   }
   // Without `all`, gradients of unweighted rows are not read.
-  CHECK(!is_found(sound, element<Gradient>("tree_recorded", 7, 1 << 21), false));
+  CHECK(!is_found(
+      sound,
+      element<NarrowGradient>("tree_recorded", 7, std::numeric_limits<NarrowGradient>::min()),
+      false));
 }
 
 TEST_CASE("single corruptions of weights and targets are found") {

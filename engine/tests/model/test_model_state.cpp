@@ -97,11 +97,11 @@ TEST_CASE("parameters of gains follow from the loss and the largest weight of an
   for (const RowShard& shard : model.shards)
     for (const Weight weight : shard.rows.weight) largest = std::max<std::int64_t>(largest, weight);
   const GainParams params = model.gain_params();
-  CHECK_EQ(params.largest_gradient, largest * model.loss.largest_gradient());
+  CHECK_EQ(params.largest_of_row, largest * model.loss.largest_of_row());
   CHECK_EQ(params.min_samples_leaf, 7);
   CHECK_EQ(params.l2, 3 / model.loss.weight_scale);
   CHECK_EQ(params.least_hessian, 0.25 * model.loss.typical_weight);
-  CHECK_EQ(params.least_gain, least_gain * model.loss.typical_weight);
+  CHECK_EQ(params.least_gain, 1e-6 * model.loss.typical_weight);
   CHECK_EQ(params.gradient_unit, model.loss.gradient_unit());
   CHECK_EQ(params.hessian_unit, model.loss.hessian_unit());
   for (std::size_t t = 0; t < model.nodes.size(); ++t) {

@@ -172,7 +172,8 @@ TEST_CASE("what removed rows recorded is overwritten when an update is committed
   // Shrinking does not move an array, so that the memory past its new end is still its own.
   for (const TreeRows& tree : shard.trees) {
     REQUIRE(tree.recorded.size() == n_left);
-    CHECK(is_zero(tree.recorded.data() + n_left, tree.recorded.data() + n));
+    tree.recorded.visit(
+        [&](const auto* recorded) { CHECK(is_zero(recorded + n_left, recorded + n)); });
     const auto& ids = tree.leaf_ids.narrow;
     CHECK(is_zero(ids.data() + n_left, ids.data() + n));
   }
@@ -191,7 +192,8 @@ TEST_CASE("what appended rows recorded is overwritten when an update is undone")
   shard.undo();
   for (const TreeRows& tree : shard.trees) {
     REQUIRE(tree.recorded.size() == n);
-    CHECK(is_zero(tree.recorded.data() + n, tree.recorded.data() + n_all));
+    tree.recorded.visit(
+        [&](const auto* recorded) { CHECK(is_zero(recorded + n, recorded + n_all)); });
     CHECK(is_zero(tree.leaf_ids.narrow.data() + n, tree.leaf_ids.narrow.data() + n_all));
   }
   CHECK(is_zero(shard.rows.ids.data() + n, shard.rows.ids.data() + n_all));

@@ -146,7 +146,7 @@ TEST_CASE("the variance in a tree is that of what rows recorded over their mean 
   for (const ModelOptions& options : models_with_squares()) {
     const ModelState model = fit_state(random_rows(options, 160, 5), options);
     const Loss& loss = model.loss;
-    const double grid = loss.kind == LossKind::squared ? Loss::target_grid : 0x1p-20;
+    const double grid = loss.kind == LossKind::squared ? Loss::target_grid : 0x1p-15;
     for (std::size_t t = 0; t < model.nodes.size(); ++t) {
       double squares = 0, hessians = 0;
       for (const RowShard& shard : model.shards) {
@@ -156,10 +156,10 @@ TEST_CASE("the variance in a tree is that of what rows recorded over their mean 
           const double g = shard.trees[t].recorded[row] * grid;
           const double p = std::abs(g);
           squares += weight * g * g;
-          // Hessians lie on the grid, too.
+          // Hessians lie on a grid, too.
           hessians +=
               weight *
-              (loss.kind == LossKind::squared ? 1 : std::floor(p * (1 - p) / grid + 0.5) * grid);
+              (loss.kind == LossKind::squared ? 1 : std::floor(p * (1 - p) / 0x1p-20) * 0x1p-20);
         }
       }
       const double expected = squares / hessians;
@@ -221,6 +221,22 @@ TEST_CASE("sums of squares are exact up to the largest gradients and weights") {
         (square - (static_cast<__int128>(1) << 31) + 1) * n);
 }
 
+TEST_CASE("sums of squares of gradients of classes are exact up to the largest") {
+  constexpr std::size_t n = (std::size_t{1} << 21) + 3;
+  std::vector<NarrowGradient> gradients(n);
+  std::vector<Weight> weights(n, static_cast<Weight>(Loss::largest_weight));
+  // The last but one value is only in a corrupted file.
+  for (const int largest : {32767, 32768, 1}) {
+    for (std::size_t i = 0; i < n; ++i)
+      gradients[i] =
+          static_cast<NarrowGradient>(i % 2 == 0 && largest < 32768 ? largest : -largest);
+    const __int128 square = static_cast<__int128>(largest) * largest;
+    CHECK(sum_of_squares({gradients.data(), nullptr, LossKind::logistic}, 0, n) == square * n);
+    CHECK(sum_of_squares({gradients.data(), weights.data(), LossKind::logistic}, 0, n) ==
+          (square << 30) * n);
+  }
+}
+
 TEST_CASE("sums of squares of gradients that only a corrupted file has") {
   const std::vector<Gradient> gradients(5, std::numeric_limits<Gradient>::min());
   CHECK(sum_of_squares({gradients.data(), nullptr, LossKind::squared}, 0, 5) ==
@@ -242,8 +258,8 @@ TEST_CASE("sums of squares of any rows are those of each") {
       plain += g * g;
       weighted += g * g * weights[i];
     }
-    const RecordedGradients a{gradients.data(), nullptr, LossKind::logistic};
-    const RecordedGradients b{gradients.data(), weights.data(), LossKind::logistic};
+    const RecordedGradients a{gradients.data(), nullptr, LossKind::squared};
+    const RecordedGradients b{gradients.data(), weights.data(), LossKind::squared};
     CHECK(sum_of_squares(a, 0, n) == plain);
     CHECK(sum_of_squares(b, 0, n) == weighted);
     __int128 of_each = 0;

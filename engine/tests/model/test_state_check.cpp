@@ -77,11 +77,16 @@ const std::vector<Corruption>& corruptions() {
       // The square stays the same.
       {"tree 1: the sums of ",
        [](ModelState& m) {
-         Gradient& recorded = m.shards[1].trees[1].recorded[counting_row(m, 1, 1)];
-         recorded = -recorded;
+         GradientArray& recorded = m.shards[1].trees[1].recorded;
+         const Slot row = counting_row(m, 1, 1);
+         recorded.set(row, -recorded[row]);
        }},
       {"tree 1: the sum of squared gradients ",
-       [](ModelState& m) { ++m.shards[1].trees[1].recorded[counting_row(m, 1, 1)]; }},
+       [](ModelState& m) {
+         GradientArray& recorded = m.shards[1].trees[1].recorded;
+         const Slot row = counting_row(m, 1, 1);
+         recorded.set(row, recorded[row] + 1);
+       }},
       {"tree 3: the sum of squared gradients ", [](ModelState& m) { ++m.nodes[3].squares; }},
       {"tree 0: the sum of squared gradients ",
        [](ModelState& m) { m.nodes[0].squares += static_cast<__int128>(1) << 64; }},

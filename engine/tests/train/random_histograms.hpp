@@ -18,15 +18,15 @@ namespace graftboost::testing {
 struct RandomRow {
   static Totals of(const GainParams& params, bool squared, Random& random) {
     const std::int64_t weight =
-        params.largest_gradient > (std::int64_t{1} << 30)
+        params.largest_of_row > (std::int64_t{1} << 30)
             ? 1 + static_cast<std::int64_t>(
-                      random.below(static_cast<std::size_t>(params.largest_gradient >> 30)))
+                      random.below(static_cast<std::size_t>(params.largest_of_row >> 30)))
             : 1;
     if (squared) {
       const auto g = static_cast<std::int64_t>(random.normal() * 0x1p24);
       return {g * weight, Loss::squared_hessian() * weight, 1};
     }
-    const auto g = static_cast<Gradient>((random.fraction() * 2 - 1) * 0x1p20);
+    const auto g = static_cast<Gradient>((random.fraction() * 2 - 1) * 0x1p15);
     return {g * weight, Loss::probability_hessian(g) * weight, 1};
   }
 };

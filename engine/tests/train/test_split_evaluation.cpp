@@ -31,14 +31,14 @@ struct RandomNode {
 
 GainParams random_params(bool wide, bool squared, Random& random) {
   GainParams params;
-  params.gradient_unit = squared ? 0x1p-24 : 0x1p-20;
+  params.gradient_unit = squared ? 0x1p-24 : 0x1p-15;
   params.hessian_unit = squared ? 0x1p-18 : 0x1p-20;
   params.l2 = random.chance(0.5) ? 0 : random.fraction() * 10;
   params.min_samples_leaf = static_cast<std::int64_t>(1 + random.below(8));
   params.least_hessian = random.chance(0.5) ? 0.1 : random.fraction() * 3;
-  params.largest_gradient = std::int64_t{1} << 30;
+  params.largest_of_row = std::int64_t{1} << 30;
   // Weighted sums, too large for the faster of the two conversions to double.
-  if (wide && random.chance(0.5)) params.largest_gradient <<= 20;
+  if (wide && random.chance(0.5)) params.largest_of_row <<= 20;
   return params;
 }
 

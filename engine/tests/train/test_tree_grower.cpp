@@ -44,7 +44,7 @@ class NaiveGrower {
     evaluate(root);
     while (static_cast<int>(nodes.size() + 1) / 2 < model.params.max_leaf_nodes) {
       std::size_t next = nodes.size();
-      double best = least_gain;
+      double best = model.loss.least_gain();
       for (std::size_t i = 0; i < nodes.size(); ++i) {
         if (!nodes[i].node.is_leaf() || !(nodes[i].node.gain > best)) continue;
         best = nodes[i].node.gain;

@@ -56,11 +56,12 @@ class StartedUpdate {
   // Books the sums of a tree, and places the added rows, with random gradients. Returns the scores
   // that this adds.
   std::vector<double> book_sums(std::size_t t, Random& random, UpdateCounts& counts) {
-    std::vector<Gradient> gradients;
+    GradientArray gradients(model.loss.records_wide(), changed->n_added());
+    const Gradient most = model.loss.largest_gradient();
     for (std::size_t i = 0; i < changed->n_added(); ++i)
-      gradients.push_back(static_cast<Gradient>(random.normal() * 0x1p18));
+      gradients.set(i, std::clamp(static_cast<Gradient>(random.normal() * most / 4), -most, most));
     std::vector<double> scores(changed->n_added());
-    graftboost::book_sums(*context, t, *changed, gradients, scores, counts);
+    graftboost::book_sums(*context, t, *changed, gradients.data(), scores, counts);
     context->variance[t] = model.variance_in(t);
     for (std::size_t i = changed->n_removed(); i < changed->size(); ++i) {
       const auto [shard, slot] = changed->location(i);

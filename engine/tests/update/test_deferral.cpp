@@ -124,18 +124,19 @@ class NaiveDeferral {
       const double now = std::nearbyint(loss.of_row(rows.target[slot], scores) / unit);
       const double then = std::nearbyint(loss.of_row(rows.target[slot], scores_by(before)) / unit);
       rows_.achieved += sign * static_cast<std::int64_t>(now - then);
-      std::vector<Gradient> last(scores.size());
-      loss.record_row(rows.target[slot], scores, last.data());
+      std::vector<double> slopes(scores.size());
+      loss.slopes(rows.target[slot], scores, slopes.data());
       for (std::size_t t = 0; t < sums_.size(); ++t) {
         if (!after.params.in_subsample(t, id)) continue;
         const Tree& tree = after.nodes.tree(t);
         const std::int64_t g = testing::recorded(holder, t, s, slot).g;
-        const std::int64_t last_g = last[t % scores.size()];
+        const double slope = std::abs(slopes[t % scores.size()]);
+        const auto last = static_cast<std::int64_t>(std::nearbyint(slope / loss.slope_grid()));
         for (NodeIndex i = leaf_in(tree); i != no_node; i = tree[i].parent) {
           DeferredSums& sums = sums_[t][static_cast<std::size_t>(i)];
           ++sums.n;
           sums.recorded += g < 0 ? -g : g;
-          sums.last += last_g < 0 ? -last_g : last_g;
+          sums.last += last;
         }
       }
       return;
@@ -295,7 +296,7 @@ std::pair<double, double> naive_memory(const UpdateContext& context, std::size_t
   const ModelState& model = context.model;
   const DeferredSums& sums = model.nodes.tree(t)[flip.node].deferred;
   const double recorded = static_cast<double>(sums.recorded) * context.gain.gradient_unit;
-  const double last = static_cast<double>(sums.last) * model.loss.gradient_grid();
+  const double last = static_cast<double>(sums.last) * model.loss.slope_grid();
   const double unit =
       model.loss.kind == LossKind::squared ? 0x1p-28 * context.variance.back() : 0x1p-28;
   const double factor =

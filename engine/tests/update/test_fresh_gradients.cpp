@@ -22,9 +22,7 @@ std::vector<Gradient> naive_gradients(const ModelState& model, std::size_t shard
     const std::size_t leaf = model.shards[shard].trees[t].leaf_ids[row];
     scores[t % scores.size()] += tree[tree.leaves[leaf]].value;
   }
-  std::vector<Gradient> gradients(scores.size());
-  model.loss.record_row(model.shards[shard].rows.target[row], scores, gradients.data());
-  return gradients;
+  return testing::naive_gradients(model, shard, row, first_tree, scores);
 }
 
 TEST_CASE("fresh gradients are those of the scores so far, for few rows and for many") {
@@ -49,7 +47,7 @@ TEST_CASE("fresh gradients are those of the scores so far, for few rows and for 
             std::vector<Slot> slots;
             for (Slot row = 0; row < model.shards[s].size(); ++row)
               if (random.chance(share)) slots.push_back(row);
-            const Array<Gradient> found = fresh.of(t, s, slots);
+            const GradientArray found = fresh.of(t, s, slots);
             REQUIRE(found.size() == slots.size());
             for (std::size_t i = 0; i < slots.size(); ++i)
               CHECK_EQ(found[i], naive_gradients(model, s, slots[i], first)[t % k_trees]);

@@ -190,7 +190,7 @@ class BoundedNode {
       row.codes.push_back(static_cast<Code>(code));
     }
     const double g = std::clamp(drawing_.gradient + 0.3 * random_.normal(), -1.0, 1.0);
-    const auto recorded = static_cast<Gradient>(g * 0x1p20);
+    const auto recorded = static_cast<Gradient>(g * 0x1p15);
     row.totals = {recorded, Loss::probability_hessian(recorded), 1};
     return row;
   }
@@ -246,13 +246,13 @@ class BoundedNode {
 
 GainParams random_params(Random& random) {
   GainParams params;
-  params.gradient_unit = params.hessian_unit = 0x1p-20;
+  params.gradient_unit = 0x1p-15, params.hessian_unit = 0x1p-20;
   params.l2 = random.chance(0.5) ? 0 : random.fraction() * 5;
   params.min_samples_leaf = static_cast<std::int64_t>(1 + random.below(12));
   params.least_hessian = random.chance(0.6)   ? 0.1
                          : random.chance(0.5) ? params.hessian_unit
                                               : 0.1 + random.fraction() * 3;
-  params.largest_gradient = std::int64_t{1} << 20;
+  params.largest_of_row = std::int64_t{1} << 18;
   return params;
 }
 
@@ -409,10 +409,10 @@ TEST_CASE("candidates of a later stretch that become valid are noticed") {
       Random random(3);
       const BinMap bins(1, {0}, {numeric(300, 1, 0.01)});
       GainParams params;
-      params.gradient_unit = params.hessian_unit = 0x1p-20;
+      params.gradient_unit = 0x1p-15, params.hessian_unit = 0x1p-20;
       params.min_samples_leaf = 5;
       params.least_hessian = least_hessian;
-      params.largest_gradient = std::int64_t{1} << 20;
+      params.largest_of_row = std::int64_t{1} << 18;
       Drawing drawing{{100}, {20}, {0}, {0.2}, 0.0};  // many rows have code 1
       BoundedNode node(bins, params, drawing, 300, random);
       node.start();

@@ -48,6 +48,8 @@ class Replay {
   double noise_;  // of the tree as fitted; rows have no weights
 };
 
+constexpr double least_gain = 1e-6;  // of the model, which is logistic and has no weights
+
 double key(const Tree& tree, NodeIndex i) {
   double least = tree[i].gain;
   for (; i != no_node; i = tree[i].parent) least = std::min(least, tree[i].gain);

@@ -14,11 +14,14 @@ using testing::Random;
 // Rows with random leaves and gradients; most rows are in the first few leaves.
 struct RecordedRows {
   LeafIds leaf_ids;
-  std::vector<Gradient> gradients;
+  GradientArray gradients;
   std::vector<Weight> weights;
 
-  RecordedRows(std::size_t n, std::size_t n_leaf_ids, Gradient largest, Random& random)
-      : leaf_ids(n, static_cast<int>(n_leaf_ids)) {
+  RecordedRows(LossKind kind, std::size_t n, std::size_t n_leaf_ids, Random& random)
+      : leaf_ids(n, static_cast<int>(n_leaf_ids)), gradients(Loss::records_wide(kind)) {
+    Loss loss;
+    loss.kind = kind;
+    const Gradient largest = loss.largest_gradient();
     for (std::size_t row = 0; row < n; ++row) {
       const std::size_t leaf =
           random.below(random.chance(0.7) ? std::min<std::size_t>(2, n_leaf_ids) : n_leaf_ids);
@@ -52,11 +55,8 @@ TEST_CASE("sums of leaves are those of their rows, whatever the loss, weights an
   constexpr std::size_t n = 3 * LeafSums::most_rows + 77;
   Random random(1);
   for (const LossKind kind : {LossKind::logistic, LossKind::softmax, LossKind::squared}) {
-    const Gradient largest = kind == LossKind::squared
-                                 ? Gradient{1} << Loss::squared_gradient_bits
-                                 : (Gradient{1} << Loss::probability_bits) - 1;
     for (const std::size_t n_leaf_ids : {1, 2, 31, 256, 257, 1000}) {
-      const RecordedRows rows(n, n_leaf_ids, largest, random);
+      const RecordedRows rows(kind, n, n_leaf_ids, random);
       for (const bool weighted : {false, true}) {
         const RecordedGradients recorded{rows.gradients.data(),
                                          weighted ? rows.weights.data() : nullptr, kind};
@@ -77,7 +77,8 @@ TEST_CASE("a full block of the largest gradients in one leaf does not overflow")
   for (const Gradient sign : {1, -1}) {
     for (const Gradient size : {(Gradient{1} << Loss::probability_bits) - 1,
                                 Gradient{1} << (Loss::probability_bits - 1)}) {
-      const std::vector<Gradient> gradients(LeafSums::most_rows, sign * size);
+      const std::vector<NarrowGradient> gradients(LeafSums::most_rows,
+                                                  static_cast<NarrowGradient>(sign * size));
       LeafIds leaf_ids(gradients.size(), 31);
       leaf_ids.narrow.fill(4);
       LeafSums sums(31);

@@ -385,7 +385,7 @@ TEST_CASE("slopes are those of the memory, and the standard error follows from t
           (naive_loss(made, row, scores[row] + step) - naive_loss(made, row, scores[row] - step)) /
           (2 * step);
       if (changed.enters(row)) numeric = -numeric;
-      // Gradients lie on a grid of 2^-20 or finer.
+      // Slopes of squared error lie on a grid of 2^-24, and losses on a grid as well.
       CHECK(std::abs(slope - numeric) <= 1e-6 * std::abs(numeric) + 0x1p9);
       slopes.push_back(slope);
     }

@@ -18,10 +18,11 @@ def too_large(data: Dataset, settings: Settings) -> str | None:
         return None
     n_classes = len(np.unique(data.y_train))
     trees = settings.iterations * (n_classes if n_classes > 2 else 1)
-    # Per row and tree a leaf id and a gradient. Per node and candidate a histogram entry, of which
-    # the engine keeps those that are cheaper to keep than to recompute: five bytes, measured.
+    # Per row and tree a leaf id and a gradient of two bytes. Per node and candidate a histogram
+    # entry, of which the engine keeps those that are cheaper to keep than to recompute: five bytes,
+    # measured.
     histograms = 5 * (2 * settings.leaves - 1) * candidates(data, 0.1)
-    needed = 2 * trees * (5 * len(data.y_train) + histograms)
+    needed = 2 * trees * (3 * len(data.y_train) + histograms)
     free = psutil.virtual_memory().available
     if needed <= free:
         return None

@@ -99,7 +99,8 @@ DESCRIPTIONS = """\
         the rules ``"regret"`` (None means 3.0) and ``"rank"`` (None means 0.1). Infinity keeps the
         structure.
     updatable : bool, default=True
-        Whether to keep the state that updates need, about five bytes per row and tree.
+        Whether to keep the state that updates need, about three bytes per row and tree for a
+        classifier and five for a regressor.
     stats_memory : float or None, default=None
         Memory in bytes for the histograms of nodes, which updates use. Histograms that do not fit
         are recomputed from the rows when needed, which makes updates slower but does not change
@@ -115,7 +116,8 @@ DESCRIPTIONS = """\
         Minimal decrease of the validation loss that counts as an improvement.
     random_state : int, RandomState or None, default=0
         Seed. The same rows and ids, in any order and with any number of threads, give the same
-        model, bit for bit.
+        model, bit for bit. A classifier rounds gradients by it, which decides where two candidates
+        nearly tie.
     n_jobs : int or None, default=None
         Number of threads. None and -1 mean all cores that this process may use; -2 leaves one
         free. The number is limited to four per core. Results do not depend on it.

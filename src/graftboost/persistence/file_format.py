@@ -37,10 +37,10 @@ from graftboost.persistence.json_values import read_json
 from graftboost.persistence.pieces import Arrays
 
 MAGIC = b"\x89GRAFT\r\n"
-VERSION = 1
+VERSION = 2
 PREFIX = struct.Struct("<8sIIQQ")
 ALIGNMENT = 64
-DTYPES = ("uint8", "uint16", "uint32", "uint64", "int32", "int64", "float32", "float64")
+DTYPES = ("uint8", "uint16", "uint32", "uint64", "int16", "int32", "int64", "float32", "float64")
 ZEROS = bytes(1 << 20)
 MOST_HEADER_BYTES = 1 << 30
 

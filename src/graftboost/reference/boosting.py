@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from graftboost.reference.bins import Feature, fit_feature
-from graftboost.reference.hashing import fraction
+from graftboost.reference.hashing import dither, fraction
 from graftboost.reference.loss import Loss, Sums
 from graftboost.reference.split_evaluation import Settings
 from graftboost.reference.tree import Tree
@@ -109,7 +109,12 @@ class Model:
         n_scores = self.settings.loss.n_scores
         row = self.rows[row_id]
         scores = self.scores_before(row.codes, tree - tree % n_scores)
-        return self.settings.loss.gradients(row.target, scores)[tree % n_scores]
+        return self.gradients_of(row_id, scores, tree - tree % n_scores)[tree % n_scores]
+
+    def gradients_of(self, row_id: int, scores: Sequence[float], first_tree: int) -> list[int]:
+        """The gradients that a row records in the trees of an iteration."""
+        dithers = [dither(self.seed, first_tree + k, row_id) for k in range(len(scores))]
+        return self.settings.loss.gradients(self.rows[row_id].target, scores, dithers)
 
 
 def fit(
@@ -157,8 +162,8 @@ def fit(
     scores = {row_id: list(model.base) for row_id in model.rows}
     for _ in range(n_estimators):
         gradients = {
-            row_id: settings.loss.gradients(row.target, scores[row_id])
-            for row_id, row in model.rows.items()
+            row_id: model.gradients_of(row_id, scores[row_id], len(model.trees))
+            for row_id in model.rows
         }
         for k in range(settings.loss.n_scores):
             t = len(model.trees)
@@ -192,7 +197,7 @@ def _with_weights(loss: Loss, sample_weight: Sequence[float]) -> Loss:
     """
     top = _power_of_two_below(max(sample_weight))
     total = sum(round(math.ldexp(w / top, 40)) for w in sample_weight)
-    room, most = (34, 20) if loss.kind == "squared" else (40, 24)
+    room, most = (34, 20) if loss.kind == "squared" else (42, 24)
     bits = min(max(room + 40 - (total - 1).bit_length(), 0), most)
     units = sorted(max(1, round(math.ldexp(w / top, bits))) for w in sample_weight if w != 0)
     typical = units[(len(units) - 1) // 2]

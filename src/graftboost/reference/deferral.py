@@ -82,7 +82,8 @@ def defer(
         booked = scores_by_leaves(model, row)
         model.deferred.achieved += losses.change(row, scores, booked)
         model.deferred.n += 1
-        last = loss.gradients(row.row.target, booked)
+        slopes = loss.slopes(row.row.target, booked)
+        last = [round(abs(slope) / loss.slope_grid) for slope in slopes]
         for t, tree in enumerate(model.trees):
             if not model.in_bag(t, row.row_id):
                 continue
@@ -91,7 +92,7 @@ def defer(
                 sums = tree.nodes[index].deferred
                 sums.n += 1
                 sums.recorded += abs(recorded.g)
-                sums.last += abs(last[t % len(last)])
+                sums.last += last[t % len(last)]
 
 
 def select_deferred(
@@ -194,9 +195,8 @@ def _memory_of(update: TreeUpdate, index: int, flip: Flip) -> FlipMemory:
     if flip.is_void or index == 0 or sums.recorded == 0:
         return FlipMemory(0, 0)
     settings, unit = update.settings, RowLosses(update.model).unit
-    grid = 2.0**-24 if settings.loss.kind == "squared" else 2.0**-20
     recorded = float(sums.recorded) * settings.loss.gradient_unit
-    last = float(sums.last) * grid
+    last = float(sums.last) * settings.loss.slope_grid
     shift = settings.learning_rate * DAMPING * flip.weight * flip.regret / recorded
     mean = (1 - PART_RECORDED) * last + PART_RECORDED * (recorded / update.model.mean_weight())
     return FlipMemory(in_units(shift * last / unit, sums.n), in_units(shift * mean / unit, sums.n))

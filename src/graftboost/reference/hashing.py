@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+DITHER = 0x646974686572  # the purpose of its hashes, which no tree has as its number
+
 
 def _mix(x: int) -> int:
     mask = 2**64 - 1
@@ -13,6 +15,23 @@ def _mix(x: int) -> int:
 
 def fraction(seed: int, a: int, b: int) -> float:
     """A number in [0, 1) that depends on its arguments alone."""
+    return (_hash(seed, a, b) >> 11) * 2.0**-53
+
+
+def _hash(seed: int, a: int, b: int) -> int:
     mask = 2**64 - 1
-    hashed = _mix((_mix((_mix(seed & mask) + a) & mask) + b) & mask)
-    return (hashed >> 11) * 2.0**-53
+    return _mix((_mix((_mix(seed & mask) + a) & mask) + b) & mask)
+
+
+def dither(seed: int, tree: int, row_id: int) -> float:
+    """What is added to a row's gradient in a tree before it is rounded, from -1/2 up to 1/2.
+
+    Rounding after a random shift is right on average, so that the errors of many rows cancel.
+    """
+    mask = 2**32 - 1
+    of_tree = _hash(seed, DITHER, tree) >> 32
+    of_row = (row_id & mask) ^ (((row_id >> 32) & mask) * 0x9E3779B1 & mask)
+    x = of_row ^ of_tree
+    x = ((x ^ (x >> 16)) * 0x7FEB352D) & mask
+    x = ((x ^ (x >> 15)) * 0x846CA68B) & mask
+    return (x - 2**32 if x >= 2**31 else x) * 2.0**-32

@@ -52,7 +52,7 @@ class Loss:
     def gradient_unit(self) -> float:
         """The value of one unit of g."""
         squared = 2.0**-20 if self.weighted else 2.0**-24
-        return self.weight_unit * (squared if self.kind == "squared" else 2.0**-20)
+        return self.weight_unit * (squared if self.kind == "squared" else 2.0**-15)
 
     @property
     def hessian_unit(self) -> float:
@@ -62,7 +62,7 @@ class Loss:
     @property
     def square_unit(self) -> float:
         """The value of one unit of a sum of squared gradients."""
-        return self.weight_unit * (2.0**-48 if self.kind == "squared" else 2.0**-40)
+        return self.weight_unit * (2.0**-48 if self.kind == "squared" else 2.0**-30)
 
     def least_hessian(self, min_hessian: float) -> float:
         """The hessian that each child of a split needs: at least one unit."""
@@ -71,7 +71,12 @@ class Loss:
     @property
     def least_gain(self) -> float:
         """The gain that a split must exceed; smaller ones are rounding errors."""
-        return 1e-9 * self.typical_weight
+        return (1e-9 if self.kind == "squared" else 1e-6) * self.typical_weight
+
+    @property
+    def slope_grid(self) -> float:
+        """The grid on which slopes are added up where integers are needed."""
+        return 2.0**-24 if self.kind == "squared" else 2.0**-20
 
     def of_row(self, target: int, scores: Sequence[float]) -> float:
         """The loss of a row."""
@@ -89,10 +94,24 @@ class Loss:
             total += math.exp(score - top)
         return math.log(total) + top - scores[target]
 
-    def gradients(self, target: int, scores: Sequence[float]) -> list[int]:
-        """The gradients that a row records, one for each tree of an iteration."""
+    def gradients(
+        self, target: int, scores: Sequence[float], dithers: Sequence[float]
+    ) -> list[int]:
+        """The gradients that a row records, one for each tree of an iteration.
+
+        Those of classes are rounded to two bytes, with a dither for each tree.
+        """
         if self.kind == "squared":
-            return [_clamp(round(scores[0] / 2.0**-24) - target, 2**30)]
+            return [_squared_gradient(target, scores[0])]
+        return [
+            _clamp(round(slope * 2.0**15 + dither), 2**15 - 1)
+            for slope, dither in zip(self.slopes(target, scores), dithers, strict=True)
+        ]
+
+    def slopes(self, target: int, scores: Sequence[float]) -> list[float]:
+        """The derivatives of a row's loss by its scores: what gradients are before rounding."""
+        if self.kind == "squared":
+            return [_squared_gradient(target, scores[0]) * 2.0**-24]
         if self.kind == "logistic":
             probabilities, hits = [1.0 / (1.0 + math.exp(-scores[0]))], [target == 1]
         else:
@@ -103,10 +122,7 @@ class Loss:
                 total += part
             probabilities = [part / total for part in parts]
             hits = [target == k for k in range(self.n_classes)]
-        return [
-            _clamp(round((p - (1.0 if hit else 0.0)) * 2.0**20), 2**20 - 1)
-            for p, hit in zip(probabilities, hits, strict=True)
-        ]
+        return [p - (1.0 if hit else 0.0) for p, hit in zip(probabilities, hits, strict=True)]
 
     def row_sums(self, gradient: int, weight: int) -> Sums:
         """The sums of a single row with this recorded gradient."""
@@ -117,7 +133,7 @@ class Loss:
                 weighted_gradient = (weighted_gradient + 8) >> 4
         else:
             size = abs(gradient)
-            hessian = (size * (2**20 - size) + 2**19) >> 20
+            hessian = (size * (2**15 - size)) >> 10  # |g| (1 - |g|) on a grid of 2^-20
         return Sums(weighted_gradient, hessian * weight, int(weight != 0))
 
     def leaf_value(self, sums: Sums, learning_rate: float, l2: float) -> float:
@@ -153,6 +169,10 @@ class Loss:
         if self.kind == "logistic":
             return [on_leaf_grid(math.log(shares[1] / shares[0]))]
         return [on_leaf_grid(math.log(share / math.fsum(shares))) for share in shares]
+
+
+def _squared_gradient(target: int, score: float) -> int:
+    return _clamp(round(score / 2.0**-24) - target, 2**30)
 
 
 def _clamp(value: int, limit: int) -> int:

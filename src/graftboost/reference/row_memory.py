@@ -65,9 +65,8 @@ class RowLosses:
 
     def slopes(self, row: ChangedRow, scores: Sequence[float]) -> list[float]:
         """How fast the memory of a row grows with a shift of each of its scores."""
-        grid = 2.0**-24 if self.loss.kind == "squared" else 2.0**-20
-        factor = (-grid if row.enters else grid) / self.unit
-        return [float(g) * factor for g in self.loss.gradients(row.row.target, scores)]
+        factor = (-1.0 if row.enters else 1.0) / self.unit
+        return [slope * factor for slope in self.loss.slopes(row.row.target, scores)]
 
 
 def in_units(units: float, n_rows: int = 1) -> int:
