@@ -97,8 +97,8 @@ class BoundedNode {
     for (NodeRow& row : rows_) {
       if (upper ? row.codes[by] < limit : row.codes[by] > limit) continue;
       const Totals former = row.totals;
-      const double g = static_cast<double>(former.g) * 0x1p-20 + shift;
-      const auto recorded = static_cast<Gradient>(std::clamp(g, -1.0, 1.0) * 0x1p20);
+      const double g = static_cast<double>(former.g) * 0x1p-15 + shift;
+      const auto recorded = static_cast<Gradient>(std::clamp(g, -1.0, 1.0) * 0x1p15);
       row.totals = {recorded, Loss::probability_hessian(recorded), 1};
       difference += row.totals - former;
       for (std::uint32_t f = 0; f < layout_.size(); ++f) {
@@ -359,15 +359,15 @@ TEST_CASE("candidates with a small child are bounded by the rows at that end alo
   // its rows record others.
   const BinMap bins(1, {0}, {numeric(40, 1, 0.01)});
   GainParams params;
-  params.gradient_unit = params.hessian_unit = 0x1p-20;
+  params.gradient_unit = 0x1p-15, params.hessian_unit = 0x1p-20;
   params.min_samples_leaf = 5;
   params.least_hessian = 0.1;
-  params.largest_gradient = std::int64_t{1} << 20;
+  params.largest_of_row = std::int64_t{1} << 18;
   const CodeLayout layout(bins);
   std::vector<Totals> cells(layout[0].n_codes);
   Totals node;
   const auto add = [&](Code code, double g, std::int64_t n) {
-    const auto recorded = static_cast<Gradient>(g * 0x1p20);
+    const auto recorded = static_cast<Gradient>(g * 0x1p15);
     const std::int64_t h = Loss::probability_hessian(recorded);
     const Totals totals{recorded * n, h * n, n};
     cells[code] += totals;
