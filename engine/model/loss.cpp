@@ -78,8 +78,10 @@ void gradient_stretch(const double* part, const double* inverse, const std::int3
     const double g = slope * probability_one + dither::of(tree_key, row_key[i]);
     const double rounded = round_to_even(g);
     doubt[i] = std::max(doubt[i], std::abs(g - rounded));
-    out[i] = static_cast<NarrowGradient>(static_cast<Gradient>(
-        std::min(std::max(rounded, -largest_probability), largest_probability)));
+    // |g| is at most 2^15: clamped as an integer, of which a register holds more.
+    constexpr Gradient most = (1 << Loss::probability_bits) - 1;
+    out[i] = static_cast<NarrowGradient>(
+        std::min(std::max(static_cast<Gradient>(rounded), -most), most));
   }
 }
 
