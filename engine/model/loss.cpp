@@ -6,97 +6,11 @@
 #include <stdexcept>
 #include <string>
 
-#include "core/vectorise.hpp"
-
 namespace graftboost {
 namespace {
 
 constexpr double probability_one = 1 << Loss::probability_bits;
 constexpr double largest_probability = probability_one - 1;
-
-// e^x for |x| <= 700 with a relative error below 2^-45 + |x| 2^-52, in operations that vectorise.
-// The second part is of no account: where |x| is large, probabilities are close to 0 or 1.
-constexpr double approximate_range = 700;
-[[gnu::always_inline]] inline double approximate_exp(double x) {
-  constexpr double log2_e = 0x1.71547652b82fep0, ln2 = 0x1.62e42fefa39efp-1;
-  // As in round_to_even; the last bits of the sum are those of the nearest integer.
-  constexpr double shift = 0x1.8p52;
-  const double shifted = x * log2_e + shift;
-  const double r = x - (shifted - shift) * ln2;  // |r| <= ln2 / 2
-  // The Taylor series to r^11, whose next term is below 2^-47. Even and odd powers are added up
-  // separately, so that the two sums are computed at the same time.
-  const double s = r * r;
-  const double even =
-      1 + s * (1. / 2 + s * (1. / 24 + s * (1. / 720 + s * (1. / 40320 + s * (1. / 3628800)))));
-  const double odd =
-      1 + s * (1. / 6 + s * (1. / 120 + s * (1. / 5040 + s * (1. / 362880 + s * (1. / 39916800)))));
-  const std::uint64_t power = (std::bit_cast<std::uint64_t>(shifted) + 1023) << 52;
-  return (even + r * odd) * std::bit_cast<double>(power);
-}
-
-// Rounding to the gradient grid hides the error of approximate_exp unless the exact value, with its
-// dither, is close to half a unit from an integer. The distance of a row's value from the nearest
-// integer is its doubt. Rows with more doubt than this, about one in 500,000, are computed by
-// definition. The margin is a thousand times the error, so the error need not be known precisely.
-constexpr double largest_doubt = 0.5 - 0x1p-20;
-
-constexpr std::size_t stretch = RecordScratch::stretch;
-using Stretch = RecordScratch::Stretch;
-
-GRAFTBOOST_ALSO_AVX2
-void raise_stretch(const double* x, double* top) {
-  for (std::size_t i = 0; i < stretch; ++i) top[i] = std::max(top[i], x[i]);
-}
-
-// e^(sign * score - top), which is also added to `sum`. Beyond the range, probabilities differ from
-// 0 or 1 by less than any rounding.
-GRAFTBOOST_ALSO_AVX2
-void exp_stretch(const double* score, double sign, const double* top, double* out, double* sum) {
-  for (std::size_t i = 0; i < stretch; ++i) {
-    const double x = sign * score[i] - top[i];
-    out[i] = approximate_exp(std::min(std::max(x, -approximate_range), approximate_range));
-    sum[i] += out[i];
-  }
-}
-
-GRAFTBOOST_ALSO_AVX2
-void invert_stretch(double* x) {
-  for (std::size_t i = 0; i < stretch; ++i) x[i] = 1 / x[i];
-}
-
-GRAFTBOOST_ALSO_AVX2
-void key_stretch(const RowId* ids, dither::Key* keys) {
-  for (std::size_t i = 0; i < stretch; ++i) keys[i] = dither::of_row(ids[i]);
-}
-
-GRAFTBOOST_ALSO_AVX2
-void gradient_stretch(const double* part, const double* inverse, const std::int32_t* target,
-                      std::int32_t label, const dither::Key* row_key, dither::Key tree_key,
-                      NarrowGradient* out, double* doubt) {
-  for (std::size_t i = 0; i < stretch; ++i) {
-    const double slope = part[i] * inverse[i] - (target[i] == label ? 1.0 : 0.0);
-    const double g = slope * probability_one + dither::of(tree_key, row_key[i]);
-    const double rounded = round_to_even(g);
-    doubt[i] = std::max(doubt[i], std::abs(g - rounded));
-    // |g| is at most 2^15: clamped as an integer, of which a register holds more.
-    constexpr Gradient most = (1 << Loss::probability_bits) - 1;
-    out[i] = static_cast<NarrowGradient>(
-        std::min(std::max(static_cast<Gradient>(rounded), -most), most));
-  }
-}
-
-GRAFTBOOST_ALSO_AVX2
-std::int64_t n_doubtful(const double* doubt) {
-  std::int64_t n = 0;
-  for (std::size_t i = 0; i < stretch; ++i) n += doubt[i] < largest_doubt ? 0 : 1;
-  return n;
-}
-
-Gradient squared_gradient(std::int32_t target, double score) {
-  constexpr double most = 1 << Loss::squared_gradient_bits;
-  return static_cast<Gradient>(
-      std::clamp(round_to_even(score / Loss::target_grid) - target, -most, most));
-}
 
 }  // namespace
 
@@ -249,80 +163,16 @@ void Loss::slopes(std::int32_t target, std::span<const double> scores, double* s
   }
 }
 
+Gradient Loss::squared_gradient(std::int32_t target, double score) {
+  constexpr double most = 1 << squared_gradient_bits;
+  return static_cast<Gradient>(
+      std::clamp(round_to_even(score / target_grid) - target, -most, most));
+}
+
 Gradient Loss::rounded(double slope, double dither) const {
   if (kind == LossKind::squared) return static_cast<Gradient>(slope / target_grid);
   const double g = round_to_even(slope * probability_one + dither);
   return static_cast<Gradient>(std::clamp(g, -largest_probability, largest_probability));
-}
-
-// Works on stretches of rows, class by class, so that every loop vectorises. Softmax subtracts the
-// largest score; logistic is the softmax of 0 and -score, where e^0 = 1 is not computed.
-void Loss::record(const RecordingRows& rows, const std::vector<const double*>& scores,
-                  const std::vector<GradientPointer>& gradients, std::size_t begin, std::size_t end,
-                  RecordScratch& scratch) const {
-  if (kind == LossKind::squared) {
-    for (std::size_t r = begin; r < end; ++r)
-      gradients[0].wide[r] = squared_gradient(rows.targets[r], scores[0][r]);
-    return;
-  }
-  const std::size_t n_scores = scores.size();
-  const bool softmax = kind == LossKind::softmax;
-  auto& parts = scratch.parts;
-  auto& row_scores = scratch.row_scores;
-  for (std::size_t k = 0; k < n_scores; ++k)
-    scratch.tree_keys[k] = dither::of_tree(rows.seed, rows.first_tree + k);
-  for (std::size_t from = begin; from < end; from += stretch) {
-    const std::size_t n = std::min(stretch, end - from);
-    // Of a stretch that the rows do not fill, copies are worked on.
-    const bool full = n == stretch;
-    std::array<std::int32_t, stretch> last_targets;
-    Stretch last_scores;
-    std::array<RowId, stretch> last_ids;
-    std::array<NarrowGradient, stretch> last_gradients;
-    std::array<dither::Key, stretch> row_keys;
-    const std::int32_t* target = rows.targets.data() + from;
-    const RowId* ids = rows.ids.data() + from;
-    if (!full) {
-      last_targets.fill(0);
-      last_ids.fill(0);
-      last_scores.fill(0);
-      target = std::copy_n(target, n, last_targets.begin()) - n;
-      ids = std::copy_n(ids, n, last_ids.begin()) - n;
-    }
-    const auto score_of = [&](std::size_t k) {
-      const double* score = scores[k] + from;
-      return full ? score : std::copy_n(score, n, last_scores.begin()) - n;
-    };
-    Stretch top, sum, doubt;
-    top.fill(softmax ? -std::numeric_limits<double>::infinity() : 0.0);
-    sum.fill(softmax ? 0.0 : 1.0);
-    doubt.fill(0.0);
-    for (std::size_t k = 0; softmax && k < n_scores; ++k) raise_stretch(score_of(k), top.data());
-    for (std::size_t k = 0; k < n_scores; ++k) {
-      exp_stretch(score_of(k), softmax ? 1.0 : -1.0, top.data(), parts[k].data(), sum.data());
-    }
-    if (!softmax) parts[0].fill(1.0);
-    invert_stretch(sum.data());
-    key_stretch(ids, row_keys.data());
-    for (std::size_t k = 0; k < n_scores; ++k) {
-      const auto label = static_cast<std::int32_t>(softmax ? k : 1);
-      NarrowGradient* to = gradients[k].narrow + from;
-      gradient_stretch(parts[k].data(), sum.data(), target, label, row_keys.data(),
-                       scratch.tree_keys[k], full ? to : last_gradients.data(), doubt.data());
-      if (!full) std::copy_n(last_gradients.begin(), n, to);
-    }
-    if (n_doubtful(doubt.data()) == 0) continue;
-    for (std::size_t i = 0; i < n; ++i) {
-      if (doubt[i] < largest_doubt) continue;
-      for (std::size_t k = 0; k < n_scores; ++k) row_scores[k] = scores[k][from + i];
-      slopes(target[i], {row_scores.data(), n_scores}, scratch.row_slopes.data());
-      for (std::size_t k = 0; k < n_scores; ++k) {
-        const double shift = dither::of(scratch.tree_keys[k], row_keys[i]);
-        gradients[k].narrow[from + i] =
-            static_cast<NarrowGradient>(rounded(scratch.row_slopes[k], shift));
-      }
-    }
-  }
 }
 
 double Loss::of_row(std::int32_t target, std::span<const double> scores) const {

@@ -49,27 +49,6 @@ inline constexpr std::int64_t largest_sum = std::int64_t{1} << 61;
 double power_of_two_below(double x);
 double power_of_two_above(double x);
 
-// Rows that record gradients in the trees of an iteration.
-struct RecordingRows {
-  std::span<const std::int32_t> targets;
-  std::span<const RowId> ids;
-  std::uint64_t seed;      // of the model
-  std::size_t first_tree;  // of the iteration
-};
-
-// Memory for recording gradients, for so many trees per iteration.
-struct RecordScratch {
-  static constexpr std::size_t stretch = 64;  // rows together
-  using Stretch = std::array<double, stretch>;
-
-  explicit RecordScratch(std::size_t n_scores)
-      : parts(n_scores), row_scores(n_scores), row_slopes(n_scores), tree_keys(n_scores) {}
-
-  WipedVector<Stretch> parts;
-  WipedVector<double> row_scores, row_slopes;
-  std::vector<dither::Key> tree_keys;
-};
-
 // Fixed for the life of a model. Gradients of logistic and softmax lie in [-1, 1] and are rounded,
 // with a dither, to a grid of 2^-15, so that they take two bytes; squared error works on targets
 // that were centred and scaled once, at fit, on a grid of 2^-24. A row's hessian follows from its
@@ -209,18 +188,8 @@ struct Loss {
   // What a row with this slope records.
   Gradient rounded(double slope, double dither) const;
 
-  // What rows [begin, end) record, by faster means than these two: gradients[k][r] from
-  // scores[k][r], both one array per tree of an iteration. With scratch of its own, nothing is
-  // allocated.
-  void record(const RecordingRows& rows, const std::vector<const double*>& scores,
-              const std::vector<GradientPointer>& gradients, std::size_t begin, std::size_t end,
-              RecordScratch& scratch) const;
-  void record(const RecordingRows& rows, const std::vector<const double*>& scores,
-              const std::vector<GradientPointer>& gradients, std::size_t begin,
-              std::size_t end) const {
-    RecordScratch scratch(scores.size());
-    record(rows, scores, gradients, begin, end, scratch);
-  }
+  // The gradient of squared error.
+  static Gradient squared_gradient(std::int32_t target, double score);
 
   // Loss of one row, for early stopping; `scores` holds one number per tree of an iteration.
   double of_row(std::int32_t target, std::span<const double> scores) const;

@@ -10,6 +10,7 @@
 #include "model/loss.hpp"
 #include "model/node_table.hpp"
 #include "model/params.hpp"
+#include "model/recording.hpp"
 #include "model/row_shard.hpp"
 #include "train/gain.hpp"
 

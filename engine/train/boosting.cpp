@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "core/parallel.hpp"
-#include "model/running_scores.hpp"
+#include "model/score_terms.hpp"
 #include "train/growing_rows.hpp"
 #include "update/histogram_budget.hpp"
 
@@ -37,11 +37,12 @@ class Booster {
         k_trees_(static_cast<std::size_t>(model.trees_per_iteration())),
         growing_(growing_params(model)),
         cells_(GrowingCells::of_rows(model.shards)),
-        scores_(model.shards.size()) {
+        score_terms_(model, model.params.n_estimators, model.params.updatable),
+        terms_(model.shards.size()) {
     for (std::size_t s = 0; s < model.shards.size(); ++s) {
       for (std::size_t k = 0; k < k_trees_; ++k) {
-        scores_[s].emplace_back(model.shards[s].size());
-        scores_[s].back().fill(model.base_scores[k]);
+        terms_[s].emplace_back(model.shards[s].size());
+        terms_[s].back().fill(score_terms_.of(model.base_scores[k]));
       }
     }
   }
@@ -100,13 +101,15 @@ class Booster {
     parallel_rows(
         model_.shards, n_threads_, [&](std::size_t s, std::size_t begin, std::size_t end) {
           RowShard& shard = model_.shards[s];
-          std::vector<const double*> scores;
+          std::vector<const double*> terms;
           std::vector<GradientPointer> gradients;
           for (std::size_t k = 0; k < k_trees_; ++k) {
-            scores.push_back(scores_[s][k].data());
+            terms.push_back(terms_[s][k].data());
             gradients.push_back(shard.trees[first + k].recorded.data());
           }
-          model_.loss.record(model_.recording_rows(s, first), scores, gradients, begin, end);
+          RecordScratch scratch(k_trees_);
+          score_terms_.record(model_.recording_rows(s, first), terms, gradients, begin, end,
+                              ScoresFromLeaves(model_, s, first), scratch);
           // With a subsample, choose_rows() adds up what is left.
           if (!model_.params.updatable || model_.params.subsample < 1) return;
           for (std::size_t k = 0; k < k_trees_; ++k) add_squares(first + k, shard, begin, end);
@@ -128,7 +131,7 @@ class Booster {
     TreeNodes& nodes = model_.nodes[t];
     nodes.tree = workplace->grower.grow(rows, model_.params.max_leaf_nodes);
     for (std::size_t s = 0; s < model_.shards.size(); ++s)
-      place_rows(t, s, rows, scores_[s][k].data(), n_threads);
+      place_rows(t, s, rows, terms_[s][k].data(), n_threads);
     if (model_.params.updatable) {
       TreeHistograms<Sums> histograms = workplace->grower.take_histograms();
       trim_histograms(model_, nodes.tree, histograms);
@@ -177,9 +180,9 @@ class Booster {
     rows.start_outside(s, n_outside);
   }
 
-  // Writes the leaf of every row first and adds the leaves' values to the scores in a second pass:
-  // leaf ids are written in random order but fit in cache, which scores would not.
-  void place_rows(std::size_t t, std::size_t s, const GrowingRows<Sums>& rows, double* scores,
+  // Writes the leaf of every row first and brings the terms past the tree afterwards: leaf ids are
+  // written in random order but fit in cache, which terms would not.
+  void place_rows(std::size_t t, std::size_t s, const GrowingRows<Sums>& rows, double* terms,
                   int n_threads) {
     const Tree& tree = model_.nodes[t].tree;
     RowShard& shard = model_.shards[s];
@@ -192,10 +195,10 @@ class Booster {
           ids[row] = static_cast<LeafId>(leaf);
       });
     });
-    const std::vector<double> values = tree.leaf_values();
+    const std::vector<double> of_leaves = score_terms_.of_leaves(tree);
     parallel_blocks(n_threads, shard.size(), rows_together,
                     [&](std::size_t begin, std::size_t end) {
-                      add_leaf_values(leaf_ids, values, scores, begin, end);
+                      score_terms_.pass(leaf_ids, of_leaves, terms, begin, end);
                     });
   }
 
@@ -204,7 +207,8 @@ class Booster {
   std::size_t k_trees_;
   GrowingParams growing_;
   GrowingCells cells_;
-  std::vector<std::vector<Array<double>>> scores_;  // per shard and tree of an iteration
+  ScoreTerms score_terms_;
+  std::vector<std::vector<Array<double>>> terms_;  // per shard and tree of an iteration
   std::mutex squares_lock_;
   std::vector<__int128> squares_;  // of what rows record, per tree of the iteration
   std::mutex workplaces_lock_;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/parallel.hpp"
-#include "model/running_scores.hpp"
+#include "model/score_terms.hpp"
 #include "update/leaf_sums.hpp"
 
 namespace graftboost {
@@ -23,19 +23,20 @@ class Refresher {
       : model_(model),
         k_trees_(static_cast<std::size_t>(model.trees_per_iteration())),
         gain_(model.gain_params()),
+        score_terms_(model, model.n_iterations(), true),
         to_(k_trees_) {
     std::size_t n_leaf_ids = 0;
     for (const TreeNodes& nodes : model.nodes)
       n_leaf_ids = std::max(n_leaf_ids, nodes.tree.leaves.size());
     for (const RowShard& shard : model.shards) {
-      std::vector<Array<double>>& scores = scores_.emplace_back();
+      std::vector<Array<double>>& terms = terms_.emplace_back();
       std::vector<const double*>& from = from_.emplace_back();
       for (std::size_t k = 0; k < k_trees_; ++k) {
-        scores.emplace_back(shard.size()).fill(model.base_scores[k]);
-        from.push_back(scores[k].data());
+        terms.emplace_back(shard.size()).fill(score_terms_.of(model.base_scores[k]));
+        from.push_back(terms[k].data());
       }
     }
-    for (std::size_t k = 0; k < k_trees_; ++k) values_before_.emplace_back(n_leaf_ids);
+    for (std::size_t k = 0; k < k_trees_; ++k) terms_before_.emplace_back(n_leaf_ids);
     for (int i = 0; i < std::max(n_threads, 1); ++i)
       shares_.push_back(
           {RecordScratch(k_trees_), std::vector<LeafSums>(k_trees_, LeafSums(n_leaf_ids))});
@@ -71,11 +72,11 @@ class Refresher {
   void record(std::size_t begin, std::size_t end, Share& share) {
     const RowShard& shard = model_.shards[shard_];
     for (std::size_t k = 0; k < k_trees_ && first_ != 0; ++k) {
-      add_leaf_values(shard.trees[first_ - k_trees_ + k].leaf_ids, values_before_[k],
-                      scores_[shard_][k].data(), begin, end);
+      score_terms_.pass(shard.trees[first_ - k_trees_ + k].leaf_ids, terms_before_[k],
+                        terms_[shard_][k].data(), begin, end);
     }
-    model_.loss.record(model_.recording_rows(shard_, first_), from_[shard_], to_, begin, end,
-                       share.recording);
+    score_terms_.record(model_.recording_rows(shard_, first_), from_[shard_], to_, begin, end,
+                        ScoresFromLeaves(model_, shard_, first_), share.recording);
     for (std::size_t k = 0; k < k_trees_; ++k) {
       const std::size_t t = first_ + k;
       if (model_.params.subsample < 1) {
@@ -98,7 +99,7 @@ class Refresher {
           node.is_leaf() ? sums_of_leaf(k, node) : tree[node.left].sums + tree[node.right].sums;
       node.value = model_.leaf_value(node.sums);
       if (node.is_leaf()) {
-        values_before_[k][static_cast<std::size_t>(node.leaf)] = node.value;
+        terms_before_[k][static_cast<std::size_t>(node.leaf)] = score_terms_.of(node.value);
       } else {
         node.gain = model_.gain_of_split(gain_, tree, node);
       }
@@ -126,11 +127,12 @@ class Refresher {
   std::size_t first_ = 0;  // tree of the iteration
   std::size_t shard_ = 0;
   std::atomic<std::size_t> next_row_{0};
+  ScoreTerms score_terms_;
   std::vector<std::vector<Array<double>>>
-      scores_;                                    // before the iteration, per shard and tree of one
+      terms_;                                     // before the iteration, per shard and tree of one
   std::vector<std::vector<const double*>> from_;  // the same
   std::vector<GradientPointer> to_;
-  std::vector<std::vector<double>> values_before_;  // by leaf id, of the iteration before
+  std::vector<std::vector<double>> terms_before_;  // by leaf id, of the iteration before
   std::vector<Share> shares_;
 };
 

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <vector>
 
-#include "model/loss.hpp"
+#include "model/recording.hpp"
 #include "tests/check.hpp"
 #include "tests/random_numbers.hpp"
 
@@ -52,7 +52,8 @@ struct Rows {
       from.push_back(of_class.data());
       to.push_back(gradients.emplace_back(loss.records_wide(), targets.size()).data());
     }
-    loss.record({targets, ids, seed, first_tree}, from, to, begin, end);
+    RecordScratch scratch(scores.size());
+    record_scores(loss, {targets, ids, seed, first_tree}, from, to, begin, end, scratch);
     return gradients;
   }
 };
@@ -101,6 +102,55 @@ TEST_CASE("values next to a boundary of rounding are those of the definition") {
   const auto found = rows.record(loss, 3, 0, rows.targets.size());
   for (std::size_t r = 0; r < rows.targets.size(); ++r)
     CHECK_EQ(found[0][r], by_definition(loss, rows, r, 3, 0));
+}
+
+TEST_CASE("exponentials with an error give what the definition says for the exact scores") {
+  Random random(6);
+  for (const int n_classes : {2, 3, 7}) {
+    const Loss loss = class_loss(n_classes);
+    for (const double scale : {0.5, 6.0, 100.0}) {
+      Rows rows(loss, 3000, scale, random);
+      if (n_classes == 2) {  // close to boundaries of rounding
+        for (std::size_t r = 0; r < 1000; ++r) {
+          rows.targets[r] = 0;
+          const double dither = dither::of(dither::of_tree(seed, 4), dither::of_row(rows.ids[r]));
+          const double half = std::floor(random.fraction() * 30000) + 100.5 - dither;
+          const double p = std::ldexp(half + (random.fraction() - 0.5) * 0x1p-22, -15);
+          rows.scores[0][r] = std::log(p / (1 - p));
+        }
+      }
+      std::vector<std::vector<double>> exponentials = rows.scores;
+      for (auto& of_class : exponentials) {
+        for (double& x : of_class)
+          x = std::exp(n_classes == 2 ? -x : x) * (1 + random.normal() * 0x1p-42);
+      }
+      struct Exact final : ExactScores {
+        explicit Exact(const Rows& of) : rows(of) {}
+        void of(std::size_t row, double* scores) const override {
+          for (std::size_t k = 0; k < rows.scores.size(); ++k) scores[k] = rows.scores[k][row];
+          ++n_asked;
+        }
+        const Rows& rows;
+        mutable int n_asked = 0;
+      } exact(rows);
+      std::vector<GradientArray> gradients;
+      std::vector<GradientPointer> to;
+      std::vector<const double*> from;
+      for (const auto& of_class : exponentials) {
+        from.push_back(of_class.data());
+        to.push_back(gradients.emplace_back(false, rows.targets.size()).data());
+      }
+      RecordScratch scratch(from.size());
+      record_exponentials(loss, {rows.targets, rows.ids, seed, 4}, from, to, 0, 3000, exact,
+                          scratch);
+      for (std::size_t k = 0; k < from.size(); ++k) {
+        for (std::size_t r = 0; r < 3000; ++r)
+          CHECK_EQ(gradients[k][r], by_definition(loss, rows, r, 4, k));
+      }
+      CHECK(exact.n_asked < 1100);
+      CHECK_EQ(exact.n_asked >= 1000, n_classes == 2);
+    }
+  }
 }
 
 TEST_CASE("what a row records does not depend on the rows around it") {

@@ -1,4 +1,4 @@
-#include "model/running_scores.hpp"
+#include "model/running_terms.hpp"
 
 #include "core/parallel.hpp"
 
@@ -10,24 +10,25 @@ constexpr double carrying = 0.4;
 
 }  // namespace
 
-RunningScores::RunningScores(const ModelState& model, int n_threads)
+RunningTerms::RunningTerms(const ModelState& model, int n_threads)
     : model_(model),
       n_threads_(n_threads),
-      k_trees_(static_cast<std::size_t>(model.trees_per_iteration())) {}
+      k_trees_(static_cast<std::size_t>(model.trees_per_iteration())),
+      terms_(model, model.n_iterations(), true) {}
 
-void RunningScores::begin_iteration(std::size_t first_tree, std::size_t n_rows_left) {
+void RunningTerms::begin_iteration(std::size_t first_tree, std::size_t n_rows_left) {
   first_tree_ = first_tree;
   if (static_cast<double>(n_rows_left) > carrying * static_cast<double>(model_.n_rows()))
     carry_all();
 }
 
-void RunningScores::make_tables() {
+void RunningTerms::make_tables() {
   std::lock_guard lock(tables_lock_);
   while (tables_.size() < first_tree_)
-    tables_.push_back(model_.nodes.tree(tables_.size()).leaf_values());
+    tables_.push_back(terms_.of_leaves(model_.nodes.tree(tables_.size())));
 }
 
-void RunningScores::carry_all() {
+void RunningTerms::carry_all() {
   make_tables();
   const bool is_new = carried_.empty();
   if (is_new) carried_.resize(model_.shards.size());
@@ -35,35 +36,37 @@ void RunningScores::carry_all() {
     const RowShard& shard = model_.shards[s];
     for (std::size_t k = 0; is_new && k < k_trees_; ++k) {
       carried_[s].emplace_back(shard.size());
-      carried_[s][k].fill(model_.base_scores[k]);
+      carried_[s][k].fill(terms_.of(model_.base_scores[k]));
     }
     constexpr std::size_t rows_together = 4096;
     parallel_blocks(n_threads_, shard.size(), rows_together,
                     [&](std::size_t begin, std::size_t end) {
                       for (std::size_t t = carried_to_; t < first_tree_; ++t)
-                        add_leaf_values(shard.trees[t].leaf_ids, tables_[t],
-                                        carried_[s][t % k_trees_].data(), begin, end);
+                        terms_.pass(shard.trees[t].leaf_ids, tables_[t],
+                                    carried_[s][t % k_trees_].data(), begin, end);
                     });
   }
   carried_to_ = first_tree_;
 }
 
-std::vector<Array<double>> RunningScores::gather(std::size_t s, std::span<const Slot> slots) {
+std::vector<Array<double>> RunningTerms::gather(std::size_t s, std::span<const Slot> slots) {
   make_tables();
-  std::vector<Array<double>> scores;
+  std::vector<Array<double>> terms;
   for (std::size_t k = 0; k < k_trees_; ++k) {
-    scores.emplace_back(slots.size());
+    const double base = terms_.of(model_.base_scores[k]);
+    terms.emplace_back(slots.size());
     for (std::size_t i = 0; i < slots.size(); ++i)
-      scores[k][i] = carried_.empty() ? model_.base_scores[k] : carried_[s][k][slots[i]];
+      terms[k][i] = carried_.empty() ? base : carried_[s][k][slots[i]];
   }
   for (std::size_t t = carried_to_; t < first_tree_; ++t) {
-    double* to = scores[t % k_trees_].data();
-    const double* values = tables_[t].data();
+    double* to = terms[t % k_trees_].data();
+    const double* of_leaves = tables_[t].data();
     model_.shards[s].trees[t].leaf_ids.visit([&](const auto* ids) {
-      for (std::size_t i = 0; i < slots.size(); ++i) to[i] += values[ids[slots[i]]];
+      for (std::size_t i = 0; i < slots.size(); ++i)
+        to[i] = terms_.combine(to[i], of_leaves[ids[slots[i]]]);
     });
   }
-  return scores;
+  return terms;
 }
 
 }  // namespace graftboost
