@@ -16,7 +16,7 @@
 #include "core/hashing.hpp"
 #include "data/table.hpp"
 #include "model/model.hpp"
-#include "model/running_scores.hpp"
+#include "model/running_terms.hpp"
 #include "train/growing_rows.hpp"
 #include "train/row_partition.hpp"
 #include "train/split_evaluation.hpp"
@@ -145,18 +145,30 @@ void measure(const ModelState& model) {
                  }),
          cost::partitioned_row);
 
-  std::vector<double> scores(n_rows, 0.1);
+  const ScoreTerms score_terms(model, n_trees, true);
+  std::vector<double> terms(n_rows, score_terms.of(0.1));
   GradientArray gradients(model.loss.records_wide(), n_rows);
+  RecordScratch scratch(1);
   report("recorded_row",
          time_of(n_rows,
                  [&] {
-                   model.loss.record(model.recording_rows(0, 0), {scores.data()},
-                                     {gradients.data()}, 0, n_rows);
+                   score_terms.record(model.recording_rows(0, 0), {terms.data()},
+                                      {gradients.data()}, 0, n_rows,
+                                      ScoresFromLeaves(model, 0, 0), scratch);
                  }),
          cost::recorded_row);
 
-  RunningScores running(model, 1);
-  running.begin_iteration(n_trees, 0);  // few rows are asked for, so scores are not carried
+  const std::vector<double> of_leaves = score_terms.of_leaves(tree);
+  report("carried_value",
+         time_of(n_rows,
+                 [&] {
+                   score_terms.pass(shard.trees[0].leaf_ids, of_leaves, terms.data(), 0, n_rows);
+                   best += terms[0];
+                 }),
+         cost::carried_value);
+
+  RunningTerms running(model, 1);
+  running.begin_iteration(n_trees, 0);  // few rows are asked for, so terms are not carried
   report("gathered_value",
          time_of(4096.0 * n_trees,
                  [&] {

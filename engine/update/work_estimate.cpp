@@ -29,18 +29,21 @@ double WorkEstimate::of_refit(std::span<const std::size_t> trees) const {
   return work;
 }
 
-// Besides growing, scores have to be gathered: from half of the trees, on average.
+// Besides growing, terms of scores have to be gathered, from half of the trees on average, or
+// carried along for all rows.
 double WorkEstimate::to_regrow(std::span<const std::size_t> trees) const {
-  double work = 0;
+  double growing = 0, gathering = 0;
   for (const std::size_t t : trees) {
     const Tree& tree = context_.model.nodes.tree(t);
     for (const NodeIndex i : progress_[t].failed) {
-      work += context_.cost.of_growing(tree, i) + cost::gathered_value *
-                                                      static_cast<double>(tree[i].sums.n) *
-                                                      static_cast<double>(t) / 2;
+      growing += context_.cost.of_growing(tree, i);
+      gathering += cost::gathered_value * static_cast<double>(tree[i].sums.n) *
+                   static_cast<double>(t) / 2;
     }
   }
-  return work * cost::regrowing;
+  const double carrying = cost::carried_value * static_cast<double>(context_.model.n_rows()) *
+                          static_cast<double>(trees.size());
+  return (growing + std::min(gathering, carrying)) * cost::regrowing;
 }
 
 double WorkEstimate::share_done(std::span<const std::size_t> trees) const {
