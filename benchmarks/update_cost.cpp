@@ -153,8 +153,8 @@ void measure(const ModelState& model) {
          time_of(n_rows,
                  [&] {
                    score_terms.record(model.recording_rows(0, 0), {terms.data()},
-                                      {gradients.data()}, 0, n_rows,
-                                      ScoresFromLeaves(model, 0, 0), scratch);
+                                      {gradients.data()}, 0, n_rows, ScoresFromLeaves(model, 0, 0),
+                                      scratch);
                  }),
          cost::recorded_row);
 

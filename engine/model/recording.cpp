@@ -253,8 +253,8 @@ void record_one_class(const Loss& loss, const RecordingRows& rows, std::size_t k
     exact.of(i, scratch.row_scores.data());
     loss.slopes(target, {scratch.row_scores.data(), scratch.row_scores.size()},
                 scratch.row_slopes.data());
-    gradients[i] = static_cast<NarrowGradient>(
-        loss.rounded(scratch.row_slopes[k], dither::of(tree_key, key)));
+    gradients[i] =
+        static_cast<NarrowGradient>(loss.rounded(scratch.row_slopes[k], dither::of(tree_key, key)));
   });
 }
 

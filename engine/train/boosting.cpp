@@ -98,22 +98,23 @@ class Booster {
         shard.trees[t].recorded.resize(n);
       }
     }
-    parallel_rows(
-        model_.shards, n_threads_, [&](std::size_t s, std::size_t begin, std::size_t end) {
-          RowShard& shard = model_.shards[s];
-          std::vector<const double*> terms;
-          std::vector<GradientPointer> gradients;
-          for (std::size_t k = 0; k < k_trees_; ++k) {
-            terms.push_back(terms_[s][k].data());
-            gradients.push_back(shard.trees[first + k].recorded.data());
-          }
-          RecordScratch scratch(k_trees_);
-          score_terms_.record(model_.recording_rows(s, first), terms, gradients, begin, end,
-                              ScoresFromLeaves(model_, s, first), scratch);
-          // With a subsample, choose_rows() adds up what is left.
-          if (!model_.params.updatable || model_.params.subsample < 1) return;
-          for (std::size_t k = 0; k < k_trees_; ++k) add_squares(first + k, shard, begin, end);
-        });
+    parallel_rows(model_.shards, n_threads_,
+                  [&](std::size_t s, std::size_t begin, std::size_t end) {
+                    RowShard& shard = model_.shards[s];
+                    std::vector<const double*> terms;
+                    std::vector<GradientPointer> gradients;
+                    for (std::size_t k = 0; k < k_trees_; ++k) {
+                      terms.push_back(terms_[s][k].data());
+                      gradients.push_back(shard.trees[first + k].recorded.data());
+                    }
+                    RecordScratch scratch(k_trees_);
+                    score_terms_.record(model_.recording_rows(s, first), terms, gradients, begin,
+                                        end, ScoresFromLeaves(model_, s, first), scratch);
+                    // With a subsample, choose_rows() adds up what is left.
+                    if (!model_.params.updatable || model_.params.subsample < 1) return;
+                    for (std::size_t k = 0; k < k_trees_; ++k)
+                      add_squares(first + k, shard, begin, end);
+                  });
   }
 
   void add_squares(std::size_t t, const RowShard& shard, std::size_t begin, std::size_t end) {

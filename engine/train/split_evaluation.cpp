@@ -129,8 +129,7 @@ struct SplitEvaluator<Sums>::FeatureObserver : Best {
     }
     if (b < end) {
       survey.add_outer(right_hessian(end - 1), largest_score(scores + b, end - b));
-      survey.last_central =
-          static_cast<Code>(std::min<std::size_t>(survey.last_central, edge(b)));
+      survey.last_central = static_cast<Code>(std::min<std::size_t>(survey.last_central, edge(b)));
     }
   }
 

@@ -118,8 +118,7 @@ void HistogramBooker<Sums>::book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf
     if (grouped_) touched.features[at].push_back(row.features);
     nodes.bounds[at].row_changed(context_.gain, row.totals, row.enters,
                                  layout.any_commonly_missing(),
-                                 layout.number_of(nodes.tree[i].split.feature), row.codes,
-                                 code_of);
+                                 layout.number_of(nodes.tree[i].split.feature), row.codes, code_of);
     if (histograms[at].cached) histograms[at].book(row.cells, sums, row.enters);
   }
   counts.work += cost::booked_row;

@@ -22,15 +22,10 @@ namespace {
   return root < 0 ? no_gain : any;
 }
 
-struct Numbers {
-  const float *root, *reach, *outer_root, *outer_reach, *up, *down, *lost, *outer_drift,
-      *outer_lost;
-  double wide_reach;
-};
-
 // Each child of a central candidate drifts by at most the larger of the two sums, and if one does,
 // the other drifts by the smaller. The larger child of an outer candidate drifts by what the node
 // does and by what the small child does.
+template <class Numbers>
 [[gnu::always_inline]] inline double worth_of(const Numbers& of, const NodeDrift& drift,
                                               std::size_t f) {
   const double up = drift.up - of.up[f], down = drift.down - of.down[f];
@@ -43,17 +38,9 @@ struct Numbers {
   const double outer = of.outer_drift[f];
   const double outer_lost = of.outer_lost[f] * outer_reach * outer_reach;
   const double wide_lost = lost * wide * wide;
-  const double outermost =
-      worth_after(of.outer_root[f], outer * outer_reach + (net + outer) * wide,
-                  std::max(outer_lost, wide_lost));
+  const double outermost = worth_after(of.outer_root[f], outer * outer_reach + (net + outer) * wide,
+                                       std::max(outer_lost, wide_lost));
   return std::max(central, outermost);
-}
-
-GRAFTBOOST_ALSO_AVX2
-double highest_of(const Numbers& of, const NodeDrift& drift, std::size_t begin, std::size_t end) {
-  double highest = no_gain;
-  for (std::size_t f = begin; f < end; ++f) highest = std::max(highest, worth_of(of, drift, f));
-  return highest;
 }
 
 // Every addition is rounded up: a sum of many rows must not fall behind.
@@ -143,19 +130,29 @@ void FeatureBounds::sums_changed(std::uint32_t number, double drift, double hess
   of(outer_lost)[number] = above(of(outer_lost)[number] + hessian);
 }
 
+GRAFTBOOST_ALSO_AVX2
+double FeatureBounds::highest_of(const Numbers& of, const NodeDrift& drift, std::size_t begin,
+                                 std::size_t end) {
+  double highest = no_gain;
+  for (std::size_t f = begin; f < end; ++f) highest = std::max(highest, worth_of(of, drift, f));
+  return highest;
+}
+
+FeatureBounds::Numbers FeatureBounds::numbers() const {
+  return {of(root), of(reach), of(outer_root),  of(outer_reach), of(up),
+          of(down), of(lost),  of(outer_drift), of(outer_lost),  wide_reach_};
+}
+
 double FeatureBounds::worth_at_most(std::uint32_t number, const NodeDrift& drift) const {
-  return worth_of({of(root), of(reach), of(outer_root), of(outer_reach), of(up), of(down), of(lost),
-                   of(outer_drift), of(outer_lost), wide_reach_},
-                  drift, number);
+  return worth_of(numbers(), drift, number);
 }
 
 double FeatureBounds::highest_worth(const NodeDrift& drift, std::uint32_t but) const {
-  const Numbers numbers{of(root), of(reach),       of(outer_root), of(outer_reach), of(up), of(down),
-                        of(lost), of(outer_drift), of(outer_lost), wide_reach_};
+  const Numbers all = numbers();
   const std::size_t end = std::min<std::size_t>(but, size());
-  const double highest = highest_of(numbers, drift, 0, end);
+  const double highest = highest_of(all, drift, 0, end);
   if (end == size()) return highest;
-  return std::max(highest, highest_of(numbers, drift, end + 1, size()));
+  return std::max(highest, highest_of(all, drift, end + 1, size()));
 }
 
 }  // namespace graftboost

@@ -88,6 +88,15 @@ class FeatureBounds {
     outer_lost,   // likewise
     n_numbers
   };
+  // Where the numbers of all features are.
+  struct Numbers {
+    const float *root, *reach, *outer_root, *outer_reach, *up, *down, *lost, *outer_drift,
+        *outer_lost;
+    double wide_reach;
+  };
+  Numbers numbers() const;
+  static double highest_of(const Numbers& of, const NodeDrift& drift, std::size_t begin,
+                           std::size_t end);
   float* of(Number number) { return numbers_.data() + number * size(); }
   const float* of(Number number) const { return numbers_.data() + number * size(); }
   Code* first_central() { return codes_.data(); }

@@ -25,9 +25,8 @@ void FreshGradients::begin_iteration(std::size_t first_tree, std::size_t n_rows,
                                      std::size_t n_rows_left) {
   first_tree_ = first_tree;
   terms_.begin_iteration(first_tree, n_rows_left);
-  are_added_up_ =
-      k_trees_ > 1 && terms_.are_carried() && terms_.terms().are_products() &&
-      static_cast<double>(n_rows) >= least_share * static_cast<double>(model_.n_rows());
+  are_added_up_ = k_trees_ > 1 && terms_.are_carried() && terms_.terms().are_products() &&
+                  static_cast<double>(n_rows) >= least_share * static_cast<double>(model_.n_rows());
   if (are_added_up_) add_up_all();
 }
 
@@ -88,11 +87,11 @@ GradientArray FreshGradients::from_products(std::size_t k, std::size_t s,
         inverse[i] = 1 / sum;
       }
     }
-    record_one_class(model_.loss,
-                     {{targets.data(), some.size()}, {ids.data(), some.size()}, model_.params.seed,
-                      first_tree_},
-                     k, part, inverse, found.narrow.data() + from,
-                     ScoresFromLeaves(model_, s, first_tree_, some), scratch);
+    record_one_class(
+        model_.loss,
+        {{targets.data(), some.size()}, {ids.data(), some.size()}, model_.params.seed, first_tree_},
+        k, part, inverse, found.narrow.data() + from,
+        ScoresFromLeaves(model_, s, first_tree_, some), scratch);
   }
   return found;
 }

@@ -158,8 +158,8 @@ class GainBounds {
 
 template <class CodeOf>
 void GainBounds::row_changed(const GainParams& params, const Totals& row, bool enters,
-                             bool may_be_missing, std::uint32_t number,
-                             std::span<const Code> codes, CodeOf&& code_of) {
+                             bool may_be_missing, std::uint32_t number, std::span<const Code> codes,
+                             CodeOf&& code_of) {
   if (!known()) return;
   if (!enters || number == ColumnIndex::none) {
     margin_.rows -= 1;
@@ -175,8 +175,7 @@ void GainBounds::row_changed(const GainParams& params, const Totals& row, bool e
   if (!is_grouped()) return features_.row_changed(codes, shift, h, enters);
   pending_ = true;
   // The first missing row adds candidates, and need not be listed as having the feature.
-  if (enters && (++n_added_ > GroupSurvey::rows_ahead || may_be_missing))
-    ceilings_.fill(Ceiling{});
+  if (enters && (++n_added_ > GroupSurvey::rows_ahead || may_be_missing)) ceilings_.fill(Ceiling{});
 }
 
 inline GainBounds::Limits::Limits(const GainBounds& bounds, const GainParams& params,

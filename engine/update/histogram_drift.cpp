@@ -71,9 +71,9 @@ std::vector<FeatureDrift> drift_between(const CodeLayout& layout, const GainPara
   return drift;
 }
 
-#define GRAFTBOOST_FOR_SUMS(Sums)                                                                \
-  template std::vector<FeatureDrift> drift_between(const CodeLayout&, const GainParams&,         \
-                                                   const NodeHistogram<Sums>&,                   \
+#define GRAFTBOOST_FOR_SUMS(Sums)                                                        \
+  template std::vector<FeatureDrift> drift_between(const CodeLayout&, const GainParams&, \
+                                                   const NodeHistogram<Sums>&,           \
                                                    const NodeHistogram<Sums>&, const Totals&);
 GRAFTBOOST_FOR_SUMS(PackedSums)
 GRAFTBOOST_FOR_SUMS(WideSums)

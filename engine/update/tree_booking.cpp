@@ -39,7 +39,8 @@ void TreeBooker::book_up_to(std::size_t end) {
   for (; n_booked_ < end; n_booked_ += k_trees_) {
     const std::size_t first = n_booked_;
     RecordScratch scratch(k_trees_);
-    record_scores(model_.loss, {targets_, ids_, model_.params.seed, first}, from, to, 0, n, scratch);
+    record_scores(model_.loss, {targets_, ids_, model_.params.seed, first}, from, to, 0, n,
+                  scratch);
     parallel(context_.n_threads, n_shares, [&](std::size_t u) {
       for (std::size_t k = u; k < k_trees_; k += n_shares)
         book_tree(first + k, to[k], {scores_[k].data(), n});

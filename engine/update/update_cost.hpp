@@ -14,14 +14,14 @@ inline constexpr double booked_row = 80;     // what booking a row takes besides
 inline constexpr double surveyed_row = 60;   // what flips mean for a changed row, in one tree
 inline constexpr double evaluated_cell =
     2;  // obtained from parent and sibling, added up, evaluated
-inline constexpr double checked_node = 200;    // besides the evaluation
-inline constexpr double partitioned_row = 1.5; // sent left or right
-inline constexpr double recorded_row = 4;      // gets a gradient and is placed in a leaf
-inline constexpr double gathered_value = 0.7;  // a leaf's term becomes part of a row's
-inline constexpr double carried_value = 0.4;   // the same for all rows in order
-inline constexpr double looked_up_row = 0.3;   // found to be in a node or not
-inline constexpr double compared_row = 3;      // found to be moved by a shifted split or not
-inline constexpr double regrowing = 1.6;       // parts of trees leave less for threads to share
+inline constexpr double checked_node = 200;     // besides the evaluation
+inline constexpr double partitioned_row = 1.5;  // sent left or right
+inline constexpr double recorded_row = 4;       // gets a gradient and is placed in a leaf
+inline constexpr double gathered_value = 0.7;   // a leaf's term becomes part of a row's
+inline constexpr double carried_value = 0.4;    // the same for all rows in order
+inline constexpr double looked_up_row = 0.3;    // found to be in a node or not
+inline constexpr double compared_row = 3;       // found to be moved by a shifted split or not
+inline constexpr double regrowing = 1.6;        // parts of trees leave less for threads to share
 
 // Updates that change more than one row in so many refit: booking alone costs more than counting
 // anew.

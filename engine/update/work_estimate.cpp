@@ -37,8 +37,8 @@ double WorkEstimate::to_regrow(std::span<const std::size_t> trees) const {
     const Tree& tree = context_.model.nodes.tree(t);
     for (const NodeIndex i : progress_[t].failed) {
       growing += context_.cost.of_growing(tree, i);
-      gathering += cost::gathered_value * static_cast<double>(tree[i].sums.n) *
-                   static_cast<double>(t) / 2;
+      gathering +=
+          cost::gathered_value * static_cast<double>(tree[i].sums.n) * static_cast<double>(t) / 2;
     }
   }
   const double carrying = cost::carried_value * static_cast<double>(context_.model.n_rows()) *

@@ -35,7 +35,8 @@ double naive_term(const ModelState& model, std::size_t shard, Slot row, std::siz
 
 bool is_near(double a, double b) { return std::abs(a - b) <= 0x1p-48 * std::abs(b); }
 
-TEST_CASE("gathered terms are those of the sums of leaf values, before and after they are carried") {
+TEST_CASE(
+    "gathered terms are those of the sums of leaf values, before and after they are carried") {
   for (const LossKind loss : {LossKind::logistic, LossKind::softmax, LossKind::squared}) {
     ModelOptions options;
     options.loss = loss;

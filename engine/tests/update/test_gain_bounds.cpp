@@ -202,8 +202,8 @@ class BoundedNode {
   }
 
   void book(const NodeRow& row, bool enters) {
-    bounds_.row_changed(params_, row.totals, enters, layout_.any_commonly_missing(), own_, row.codes,
-                        [&](std::uint32_t f) { return row.codes[f]; });
+    bounds_.row_changed(params_, row.totals, enters, layout_.any_commonly_missing(), own_,
+                        row.codes, [&](std::uint32_t f) { return row.codes[f]; });
     for (std::uint32_t f = 0; f < layout_.size(); ++f) {
       if (layout_[f].counts_only_differing() && row.codes[f] != layout_[f].common_code)
         changed_features_.push_back(f);
@@ -380,8 +380,8 @@ TEST_CASE("candidates with a small child are bounded by the rows at that end alo
   bounds.start(params, node, layout);
   FeatureSurvey survey;
   const auto evaluate = [&](FeatureSurvey* into) {
-    return SplitEvaluator<WideSums>(params, node).best(layout[0], {cells.data(), {}, false, true},
-                                                       into);
+    return SplitEvaluator<WideSums>(params, node)
+        .best(layout[0], {cells.data(), {}, false, true}, into);
   };
   bounds.evaluated(params, node, 0, evaluate(&survey).gain, survey);
   CHECK(survey.first_central > 1);
