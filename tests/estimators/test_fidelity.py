@@ -58,7 +58,7 @@ def test_larger_fidelity_regrows_more(model: Any) -> None:
 def test_larger_memory_floor_regrows_nothing(model: Any) -> None:
     """Rows are added, because removed rows may leave too few in a leaf, which must be regrown.
 
-    They are few and the target is low, so that no refit is cheaper than to regrow what they change.
+    They are few and the target is low, because this small model would be refitted otherwise.
     """
     features, y = load_breast_cancer(return_X_y=True)
     added = REMOVED[:3]
@@ -105,7 +105,7 @@ def test_every_method_takes_a_fidelity(target: str) -> None:
 
 
 def test_report_of_an_update_in_place(model: Any) -> None:
-    _, report = remove(model, fidelity=0.5)  # for more, a refit of this small model is cheaper
+    _, report = remove(model, fidelity=0.5)  # the default target makes this small model refit
     found = report.forgetting
     assert isinstance(found, Forgetting)
     assert all(math.isfinite(getattr(found, field.name)) for field in fields(found))
@@ -124,7 +124,7 @@ def test_achieved_is_the_change_of_the_losses(model: Any) -> None:
         probabilities = of.predict_proba(features[REMOVED])
         return -float(np.log(probabilities[np.arange(len(REMOVED)), 1 - y[REMOVED]]).sum())
 
-    updated, report = remove(model, fidelity=0.5)  # for more, a refit is cheaper
+    updated, report = remove(model, fidelity=0.5)  # the default target makes it refit
     assert report.strategy == "in-place"
     assert report.forgetting.achieved == pytest.approx(loss(updated) - loss(model), abs=1e-3)
 

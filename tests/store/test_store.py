@@ -120,7 +120,7 @@ def test_digest_identifies_models() -> None:
 
 def test_receipts(path: Path) -> None:
     X, _ = make_rows(5, 3)
-    # No node is regrown: of so small a model, a refit would be cheaper.
+    # No node is regrown, because so small a model would be refitted otherwise.
     with Store.create(path, make_model(), request="first") as store:
         store.remove([5, 6, 9], request="ann", fidelity=0)
         store.add(X, ["yes", "no", "yes"], row_ids=[1000, 1001, 1002], fidelity=0)
