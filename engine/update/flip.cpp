@@ -19,6 +19,11 @@ std::vector<bool> find_settled(const Tree& tree, const TreeFlips& flips) {
   return settled;
 }
 
+bool is_under(const Tree& tree, NodeIndex node, NodeIndex top) {
+  while (node != no_node && node != top) node = tree[node].parent;
+  return node == top;
+}
+
 double flip_weight(const Tree& tree, NodeIndex node) {
   return 1 / std::cbrt(static_cast<double>(tree.n_leaves_under(node) - 1));
 }

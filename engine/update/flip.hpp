@@ -24,9 +24,9 @@ struct Flip {
   std::int64_t n_moving = 0;
   double weight = 0;
   double regret = 0;  // infinite if the split is void
-  // The flip is settled if less than this is tolerated: by regrowing the node, or by shifting its
-  // threshold, which takes less work. The regret relative to that work, times the squared weight:
-  // regrowing large nodes takes much work, and little is left of their differences.
+  // Of deferred rows, the flip is settled if less than this is tolerated: by regrowing the node, or
+  // by shifting its threshold, which takes less work. The regret relative to that work, times the
+  // squared weight: regrowing large nodes takes much work, and little is left of their differences.
   double regrown_below = 0, shifted_below = 0;
 };
 
@@ -41,6 +41,9 @@ struct TreeFlips {
 
 // Whether each flip of a tree is settled: by its own action, or because a node above is regrown.
 std::vector<bool> find_settled(const Tree& tree, const TreeFlips& flips);
+
+// Whether a node is below another one, or the same.
+bool is_under(const Tree& tree, NodeIndex node, NodeIndex top);
 
 // How much of a difference between two splits of a node is left when training has gone on, relative
 // to one just above the leaves: the splits below adapt.

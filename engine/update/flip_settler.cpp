@@ -5,16 +5,6 @@
 #include "update/update_cost.hpp"
 
 namespace graftboost {
-namespace {
-
-// Whether a node is below another one, or the same.
-bool is_under(const Tree& tree, NodeIndex node, NodeIndex top) {
-  while (node != no_node && node != top) node = tree[node].parent;
-  return node == top;
-}
-
-}  // namespace
-
 FlipSettler::FlipSettler(const ModelState& model, std::vector<TreeFlips>& flips)
     : model_(model), flips_(flips) {
   for (TreeFlips& of_tree : flips) {

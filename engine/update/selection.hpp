@@ -15,13 +15,17 @@ struct MemoryWhenBooked {
   ChangedLosses memory;    // that is left
 };
 
+// The regret that is tolerated in the growth order if any flip is settled. Flips tell nothing of the
+// growth order; with this tolerance it costs no more than they do.
+inline constexpr double tolerated_in_growth_order = 10;
+
 // Sets the actions of flips so that the changed rows are forgotten, or learned, to the rule's
-// fidelity, as far as flips tell, and returns the tolerance that they follow from.
+// fidelity, as far as flips tell. Returns the regret that is tolerated in the growth order: infinite
+// if no flip is settled.
 //
-// Flips are settled in the order of their regret and not of what they contribute to the memory.
-// Otherwise those that happen to favour the changed rows would stay, and the rows would be
-// predicted worse than by a retrain. Flips that touch no row with the rule's memory_floor stay, and
-// those whose split is void never do.
+// Flips are settled in the order of the memory that this may recover relative to its work. Rows of
+// which less than the rule's memory_floor is left do not count. If some are above the floor when the
+// target is reached, a little more work is done for them. Splits that are void never stay.
 double select_actions(const UpdateContext& context, const ChangedRows& changed,
                       const FlipShifts& shifts, const MemoryWhenBooked& booked,
                       std::span<TreeFlips> flips);

@@ -49,6 +49,15 @@ inline constexpr double first_trees = 2;
 // Moving a row costs as much as regrowing so many. If more than one row in so many would move,
 // regrowing the node is cheaper.
 inline constexpr std::int64_t rows_per_move = 5, largest_shift = 4;
+// Settling a flip costs as much as regrowing so many rows. The leaf ids of all rows are read, and to
+// shift a threshold, one code of each row of the node.
+inline double rows_to_regrow(std::int64_t n_node, std::int64_t n_rows) {
+  return static_cast<double>(n_node) + static_cast<double>(n_rows) / 256;
+}
+inline double rows_to_shift(std::int64_t n_moving, std::int64_t n_node, std::int64_t n_rows) {
+  return static_cast<double>(rows_per_move * n_moving) + static_cast<double>(n_node) / 16 +
+         static_cast<double>(n_rows) / 256;
+}
 }  // namespace cost
 
 // What a row and a histogram of the model cost.

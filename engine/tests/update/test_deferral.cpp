@@ -212,11 +212,6 @@ TEST_CASE("memory grows by the present slope first, and is whole at the end") {
   for (const double part : {0.0, 0.25, 0.5, 1.0}) CHECK_EQ(steep.at(part), 10 * part);
 }
 
-bool is_under(const Tree& tree, NodeIndex node, NodeIndex top) {
-  while (node != no_node && node != top) node = tree[node].parent;
-  return node == top;
-}
-
 // Rows that what is selected in a tree works on. What is done below a node that is regrown is not
 // done.
 std::int64_t rows_worked_on(const Tree& tree, const FlipRule& rule, std::size_t t) {

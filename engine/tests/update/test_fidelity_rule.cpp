@@ -36,43 +36,45 @@ bool is_below(const Tree& tree, NodeIndex i, NodeIndex top) {
 
 TEST_CASE("flips are sorted, and the topmost of the nodes to regrow are regrown") {
   int n_above = 0, n_below = 0;
-  for (const ModelOptions& options : various_models()) {
-    Random random(1);
-    StartedUpdate update(options, 200, 4, 0.05, 1, false, fidelity_rule(0.95));
-    FidelityRule rule(*update.context, *update.changed);
-    CHECK(update.context->tolerance > 1e300);
-    std::vector<TreeFlips> found = testing::survey_all(update, random);
-    std::vector<std::size_t> trees(found.size());
-    std::iota(trees.begin(), trees.end(), std::size_t{0});
-    for (const std::size_t t : trees) {
-      std::vector<Flip> backwards = found[t].flips;
-      std::ranges::reverse(backwards);
-      rule.set_flips(t, backwards);
-    }
-    rule.select(trees);
-    CHECK(update.context->tolerance < 1e300);
-    for (const std::size_t t : trees) {
-      const Tree& tree = update.model.nodes.tree(t);
-      const TreeFlips& flips = rule.flips(t);
-      REQUIRE(flips.flips.size() == found[t].flips.size());
-      REQUIRE(flips.actions.size() == flips.flips.size());
-      std::vector<NodeIndex> regrown, expected;
-      bool any = false;
-      for (std::size_t f = 0; f < flips.flips.size(); ++f) {
-        CHECK_EQ(flips.flips[f].node, found[t].flips[f].node);
-        any |= flips.actions[f] != FlipAction::none;
-        if (flips.actions[f] == FlipAction::regrow) regrown.push_back(flips.flips[f].node);
+  std::uint64_t seed = 0;
+  for (int turn = 0; turn < 4; ++turn)
+    for (const ModelOptions& options : various_models()) {
+      Random random(++seed);
+      StartedUpdate update(options, 200, 4, 0.05, seed, false, fidelity_rule(1));
+      FidelityRule rule(*update.context, *update.changed);
+      CHECK(update.context->tolerance > 1e300);
+      std::vector<TreeFlips> found = testing::survey_all(update, random);
+      std::vector<std::size_t> trees(found.size());
+      std::iota(trees.begin(), trees.end(), std::size_t{0});
+      for (const std::size_t t : trees) {
+        std::vector<Flip> backwards = found[t].flips;
+        std::ranges::reverse(backwards);
+        rule.set_flips(t, backwards);
       }
-      CHECK_EQ(rule.has_actions(t), any);
-      for (const NodeIndex i : regrown) {
-        const bool is_top = std::ranges::none_of(
-            regrown, [&](NodeIndex other) { return is_below(tree, i, other); });
-        if (is_top) expected.push_back(i);
-        ++(is_top ? n_above : n_below);
+      rule.select(trees);
+      CHECK(update.context->tolerance < 1e300);
+      for (const std::size_t t : trees) {
+        const Tree& tree = update.model.nodes.tree(t);
+        const TreeFlips& flips = rule.flips(t);
+        REQUIRE(flips.flips.size() == found[t].flips.size());
+        REQUIRE(flips.actions.size() == flips.flips.size());
+        std::vector<NodeIndex> regrown, expected;
+        bool any = false;
+        for (std::size_t f = 0; f < flips.flips.size(); ++f) {
+          CHECK_EQ(flips.flips[f].node, found[t].flips[f].node);
+          any |= flips.actions[f] != FlipAction::none;
+          if (flips.actions[f] == FlipAction::regrow) regrown.push_back(flips.flips[f].node);
+        }
+        CHECK_EQ(rule.has_actions(t), any);
+        for (const NodeIndex i : regrown) {
+          const bool is_top = std::ranges::none_of(
+              regrown, [&](NodeIndex other) { return is_below(tree, i, other); });
+          if (is_top) expected.push_back(i);
+          ++(is_top ? n_above : n_below);
+        }
+        CHECK(rule.nodes_to_regrow(t) == expected);
       }
-      CHECK(rule.nodes_to_regrow(t) == expected);
     }
-  }
   CHECK(n_above > 10);
   CHECK(n_below > 5);
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from pathlib import Path
 
@@ -30,8 +31,12 @@ def stats_bytes(stats_memory: float | None) -> int:
     return int(min(stats_memory, UNLIMITED))
 
 
+@functools.cache
 def memory_size() -> int:
-    """Return the bytes of memory that this process may use, or `UNLIMITED` if unknown."""
+    """Return the bytes of memory that this process may use, or `UNLIMITED` if unknown.
+
+    Every update asks for it, so the files are read once.
+    """
     sizes = [UNLIMITED]
     with contextlib.suppress(AttributeError, OSError, ValueError):  # not a POSIX system
         sizes.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

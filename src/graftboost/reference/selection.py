@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from graftboost.reference.boosting import Model
+from graftboost.reference.flips import Flip
 from graftboost.reference.row_memory import (
     IN_PLACE,
     MEMORY_UNIT,
@@ -13,17 +15,50 @@ from graftboost.reference.row_memory import (
     Flips,
     RowLosses,
     each_shift,
+    in_units,
     part_left,
     shifts_of,
 )
-from graftboost.reference.tree_update import UpdateRule
+from graftboost.reference.tree_update import ROWS_PER_MOVE, UpdateRule
 
-MOST_ROWS = 2048  # by which the tolerance is chosen
+MOST_ROWS = 4096  # by which flips are selected
+MORE_WORK = 0.25  # for rows that are still remembered when the target is reached
+TOLERATED_IN_GROWTH_ORDER = 10.0  # if any flip is settled
 
 
 def reaches_floor(memory: int, rule: UpdateRule) -> bool:
     """Whether a row with this memory is remembered at all."""
     return memory > 0 and float(memory) * MEMORY_UNIT >= rule.memory_floor
+
+
+@dataclass
+class Outlook:
+    """What the flips that are settled so far would recover and leave of a row."""
+
+    row: ChangedRow
+    scores: list[float]  # when all changed rows are booked
+    slopes: list[float]
+    shifts: dict[tuple[int, int], float]  # by tree and node
+    settled: set[tuple[int, int]] = field(default_factory=set)
+    recovered: int = 0
+    left: int = 0
+
+    def estimate(self, losses: RowLosses) -> None:
+        """Recompute what is recovered and left."""
+        done, staying = [0.0] * len(self.scores), [0.0] * len(self.scores)
+        size_settled = size_staying = 0.0
+        for (t, index), shift in self.shifts.items():
+            if (t, index) in self.settled:
+                done[t % len(done)] += shift
+                size_settled += abs(shift)
+            else:
+                staying[t % len(staying)] += shift
+                size_staying += abs(shift)
+        part = part_left(size_settled, size_staying)
+        done = [shift * IN_PLACE for shift in done]
+        now = [shift + score for shift, score in zip(done, self.scores, strict=True)]
+        self.recovered = losses.memory(self.row, self.scores, done)
+        self.left = losses.memory(self.row, now, [shift * part for shift in staying])
 
 
 def select(
@@ -34,12 +69,12 @@ def select(
     achieved: Sequence[int],
     rule: UpdateRule,
 ) -> float:
-    """Set the actions of flips and return the tolerance that they follow from.
+    """Set the actions of flips and return the regret that is tolerated in the growth order.
 
     `scores` and `achieved` are those of the changed rows when all of them are booked. Flips are
-    settled in the order of their regret and not of what they contribute to the memory. Otherwise
-    those that happen to favour the changed rows would stay, and the rows would be predicted worse
-    than by a retrain.
+    settled in the order of the memory that this may recover relative to its work. Rows of which
+    less than the floor is left do not count. If some are above the floor when the target is
+    reached, a little more work is done for them. Splits that are void never stay.
     """
     losses = RowLosses(model)
     memory = {
@@ -47,79 +82,87 @@ def select(
     }
     remembered = [i for i in memory if reaches_floor(memory[i], rule)]
     remembered.sort(key=lambda i: (rows[i].row_id, rows[i].enters))
-    eligible = {(t, index) for i in remembered for t, index, _ in each_shift(model, flips, rows[i])}
-    below = _settled_below(model, flips, eligible)
     stride = len(remembered) // MOST_ROWS + 1
-    chosen = remembered[::stride]
-    shifts = {
-        i: [(below[t, n], t, shift) for t, n, shift in each_shift(model, flips, rows[i])]
-        for i in chosen
-    }
+    outlooks = [
+        Outlook(
+            rows[i],
+            scores[i],
+            losses.slopes(rows[i], scores[i]),
+            {(t, index): shift for t, index, shift in each_shift(model, flips, rows[i])},
+        )
+        for i in remembered[::stride]
+    ]
+    for outlook in outlooks:
+        outlook.estimate(losses)
+    settled: set[tuple[int, int]] = set()
 
-    def reaches_target(tolerance: float) -> bool:
-        """Whether settling all flips above a tolerance reaches the target."""
-        recovered = left = 0
-        for i in chosen:
-            settled, stay = [0.0] * len(model.base), [0.0] * len(model.base)
-            size_settled = size_staying = 0.0
-            for settled_below, t, shift in shifts[i]:
-                if settled_below > tolerance or math.isinf(settled_below):
-                    settled[t % len(settled)] += shift
-                    size_settled += abs(shift)
-                else:
-                    stay[t % len(stay)] += shift
-                    size_staying += abs(shift)
-            part = part_left(size_settled, size_staying)
-            settled = [shift * IN_PLACE for shift in settled]
-            recovered += losses.memory(rows[i], scores[i], settled)
-            now = [shift + score for shift, score in zip(settled, scores[i], strict=True)]
-            left += losses.memory(rows[i], now, [shift * part for shift in stay])
-        total = done + float(recovered)
-        return total >= rule.fidelity * (total + float(left))
+    def newly_settled(t: int, index: int, action: str) -> list[tuple[int, int]]:
+        """The flips that an action settles: regrowing a node also settles those below."""
+        return [
+            (t, i)
+            for i in flips[t]
+            if (t, i) not in settled
+            and (i == index or (action == "regrow" and index in model.trees[t].path(i)))
+        ]
+
+    def take(t: int, index: int, action: str) -> None:
+        now = newly_settled(t, index, action)
+        flips[t][index].action = action
+        settled.update(now)
+        for outlook in outlooks:
+            if touched := outlook.shifts.keys() & now:
+                outlook.settled |= touched
+                outlook.estimate(losses)
+
+    def value(t: int, index: int, action: str, work: float) -> float:
+        """The memory that an action may recover relative to its work.
+
+        Shifts count by their size. By their sign, flips that happen to favour the changed rows
+        would stay, and the rows would be predicted worse than by a retrain.
+        """
+        units = 0
+        for outlook in outlooks:
+            if reaches_floor(outlook.left, rule):
+                slope = outlook.slopes[t % len(outlook.slopes)]
+                for flip in outlook.shifts.keys() & newly_settled(t, index, action):
+                    units += in_units(abs(slope * outlook.shifts[flip]))
+        return float(units) / work
+
+    for t, of_tree in enumerate(flips):
+        for index in sorted(of_tree):
+            if of_tree[index].is_void:
+                take(t, index, "shift" if of_tree[index].n_moving else "regrow")
 
     done = max(float(sum(achieved)), 0.0) / float(stride)
-    tolerance = math.inf
-    if not reaches_target(math.inf):
-        finite = {value for of_row in shifts.values() for value, _, _ in of_row if value < math.inf}
-        tolerances = sorted(finite | {0.0}, reverse=True)
-        first, last = 0, len(tolerances) - 1
-        while first < last:
-            middle = (first + last) // 2
-            if reaches_target(tolerances[middle]):
-                last = middle
-            else:
-                first = middle + 1
-        tolerance = tolerances[first]
-    _set_actions(flips, eligible, tolerance)
-    return tolerance
+
+    def reaches_target() -> bool:
+        left = sum(outlook.left for outlook in outlooks if reaches_floor(outlook.left, rule))
+        total = done + float(sum(outlook.recovered for outlook in outlooks))
+        return total >= rule.fidelity * (total + float(left))
+
+    steps = [
+        (t, index, action, work)
+        for t, of_tree in enumerate(flips)
+        for index in sorted(of_tree)
+        for action, work in _ways(model, t, index, of_tree[index])
+    ]
+    worked, most = 0.0, math.inf
+    while any(reaches_floor(outlook.left, rule) for outlook in outlooks):
+        if math.isinf(most) and reaches_target():
+            most = worked * (1 + MORE_WORK)
+        steps = [step for step in steps if step[:2] not in settled and worked + step[3] <= most]
+        values = [value(*step) for step in steps]
+        if not any(values):
+            break
+        t, index, action, work = steps[values.index(max(values))]
+        take(t, index, action)
+        worked += work
+    return TOLERATED_IN_GROWTH_ORDER if settled else math.inf
 
 
-def _settled_below(
-    model: Model, flips: Flips, eligible: set[tuple[int, int]]
-) -> dict[tuple[int, int], float]:
-    """The tolerance below which a flip is settled: with its own node or with one above."""
-    below = {}
-    for t, of_tree in enumerate(flips):
-        for index, flip in of_tree.items():
-            acts = flip.is_void or (t, index) in eligible
-            settled = flip.shifted_below if acts else 0.0
-            for above in model.trees[t].path(index):
-                other = of_tree.get(above)
-                if other is None:
-                    continue
-                regrows = other.n_moving == 0 if other.is_void else (t, above) in eligible
-                if regrows:
-                    settled = max(settled, other.regrown_below)
-            below[t, index] = settled
-    return below
-
-
-def _set_actions(flips: Flips, eligible: set[tuple[int, int]], tolerance: float) -> None:
-    for t, of_tree in enumerate(flips):
-        for index, flip in of_tree.items():
-            if flip.is_void:
-                flip.action = "shift" if flip.n_moving else "regrow"
-            elif (t, index) in eligible and flip.regrown_below > tolerance:
-                flip.action = "regrow"
-            elif (t, index) in eligible and flip.n_moving and flip.shifted_below > tolerance:
-                flip.action = "shift"
+def _ways(model: Model, t: int, index: int, flip: Flip) -> Iterator[tuple[str, float]]:
+    """The ways to settle a flip, with the rows that would cost as much to regrow."""
+    n_rows, n = len(model.rows), model.trees[t].nodes[index].sums.n
+    if flip.n_moving:
+        yield "shift", float(ROWS_PER_MOVE * flip.n_moving) + n / 16 + n_rows / 256
+    yield "regrow", float(n) + n_rows / 256
