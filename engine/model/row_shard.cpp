@@ -1,6 +1,7 @@
 #include "model/row_shard.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -122,15 +123,29 @@ WipedVector<MovedRow> RowShard::shift(std::size_t t, const Tree& tree, NodeIndex
   const FeatureLayout& feature = rows.layout.of(after.feature);
   const ReachingRows reached = rows_in(t, tree.leaf_ids_under(top), params, slots);
   const auto moving = [&](std::span<const Slot> from) {
-    Array<Slot> found;
-    for (const Slot row : from) {
-      const Code code = rows.code(row, feature, after.feature);
-      if (before.goes_left(code) != after.goes_left(code)) found.push_back(row);
+    Slot* found = slots.data() + (from.data() - slots.data());
+    const auto moves = [&](Code code) { return before.goes_left(code) != after.goes_left(code); };
+    std::size_t n = 0;
+    if (feature.kind == FeatureLayout::Kind::narrow) {
+      std::array<bool, 256> byte_moves;
+      for (std::size_t byte = 0; byte < byte_moves.size(); ++byte)
+        byte_moves[byte] = moves(static_cast<Code>(byte));
+      const std::size_t row_bytes = rows.layout.row_bytes();
+      const std::uint8_t* cells = rows.cells.data() + feature.position;
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        const Slot row = from[i], ahead = from[std::min(i + slots_read_ahead, from.size() - 1)];
+        __builtin_prefetch(cells + ahead * row_bytes);
+        found[n] = row;
+        n += byte_moves[cells[row * row_bytes]];
+      }
+    } else {
+      for (const Slot row : from)
+        if (moves(rows.code(row, feature, after.feature))) found[n++] = row;
     }
-    save_rows(t, {found.data(), found.size()});
-    return found;
+    save_rows(t, {found, n});
+    return std::span<const Slot>(found, n);
   };
-  const Array<Slot> inside = moving(reached.inside), outside = moving(reached.outside);
+  const std::span<const Slot> inside = moving(reached.inside), outside = moving(reached.outside);
   WipedVector<MovedRow> moved;
   moved.reserve(inside.size());
   const RecordedGradients recorded = recorded_in(t, kind);

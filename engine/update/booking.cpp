@@ -1,5 +1,9 @@
 #include "update/booking.hpp"
 
+#include <algorithm>
+
+#include "update/histogram_drift.hpp"
+
 namespace graftboost {
 
 void book_sums(const UpdateContext& context, std::size_t t, ChangedRows& changed,
@@ -43,6 +47,20 @@ void book_sums(const UpdateContext& context, std::size_t t, ChangedRows& changed
     scores[i - n_removed] += leaf.value;
   }
 }
+
+namespace {
+
+// Removed rows of a leaf are booked together if a histogram has no more cells than so many per row.
+constexpr std::size_t rows_together = 64;
+
+// A row with so many cells was booked in so many nodes. As if half of the histograms were cached, and
+// as if rows were booked one by one: neither the memory budget nor shards may decide anything.
+void count_booking(std::size_t n_cells, std::int64_t n_nodes, UpdateCounts& counts) {
+  counts.work += cost::booked_row;
+  counts.work.add(cost::booked_cell * static_cast<double>(n_cells) / 2, n_nodes);
+}
+
+}  // namespace
 
 void TouchedNodes::reset(std::size_t n_nodes, bool grouped) {
   touched.assign(n_nodes, false);
@@ -94,9 +112,7 @@ bool HistogramBooker<Sums>::touch_paths(std::size_t t, const ChangedRows& change
         ++path_length[leaf];
       }
     }
-    counts.work += cost::booked_row;
-    counts.work.add(cost::booked_cell * static_cast<double>(changed.cells_of(row).size()) / 2,
-                    path_length[leaf]);
+    count_booking(changed.cells_of(row).size(), path_length[leaf], counts);
   }
   return any;
 }
@@ -121,9 +137,7 @@ void HistogramBooker<Sums>::book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf
                                  layout.number_of(nodes.tree[i].split.feature), row.codes, code_of);
     if (histograms[at].cached) histograms[at].book(row.cells, sums, row.enters);
   }
-  counts.work += cost::booked_row;
-  // As if half of the histograms were cached: the memory budget must not decide anything.
-  counts.work.add(cost::booked_cell * static_cast<double>(row.cells.size()) / 2, n_nodes);
+  count_booking(row.cells.size(), n_nodes, counts);
 }
 
 // Leaf by leaf, so that the histograms on a path stay in cache.
@@ -135,18 +149,62 @@ bool HistogramBooker<Sums>::book_all(std::size_t t, const ChangedRows& changed,
   if (!nodes.counted) return touch_paths(t, changed, touched, counts);
   const RecordedGradients recorded = changed.recorded_in(t, model.loss.kind);
   sort_by_leaf(t, changed);
-  for (const Slot row : by_leaf_) {
-    const bool enters = changed.enters(row) != back;
+  const auto book_one = [&](Slot row) {
     const auto codes = decodes_ ? changed.codes_of(row) : std::span<const Code>();
     book(nodes, no_node, nodes.tree.leaves[changed.leaf(t, row)],
-         {changed.rows(), row, changed.cells_of(row), codes, recorded.of(row), enters,
-          grouped_ ? &changed.features_of(row) : nullptr},
+         {changed.rows(), row, changed.cells_of(row), codes, recorded.of(row),
+          changed.enters(row) != back, grouped_ ? &changed.features_of(row) : nullptr},
          touched, counts);
+  };
+  const CodeLayout& layout = model.layout();
+  const bool is_plain = decodes_ && layout.histogram_size() == layout.plain_size();
+  for (std::size_t begin = 0; begin < by_leaf_.size();) {
+    const std::size_t leaf = changed.leaf(t, by_leaf_[begin]);
+    const std::size_t n = begin_[leaf] - begin;
+    const std::span<const Slot> rows(by_leaf_.data() + begin, n);
+    begin += n;
+    // Those that are removed come first.
+    const auto split =
+        std::ranges::partition_point(rows, [&](Slot row) { return !changed.enters(row); });
+    const std::span<const Slot> removed(rows.begin(), split);
+    const bool together =
+        is_plain && !back && rows_together * removed.size() >= layout.histogram_size();
+    if (together) book_together(t, leaf, removed, changed, touched, counts);
+    for (const Slot row : together ? rows.subspan(removed.size()) : rows) book_one(row);
   }
   return !by_leaf_.empty();
 }
 
-// The changed rows in the tree's subsample.
+// Removed rows of a leaf: their histogram is subtracted from those on the path. What this moves the
+// sums of candidates by is known from it, and less than what single rows could move them by.
+template <class Sums>
+void HistogramBooker<Sums>::book_together(std::size_t t, std::size_t leaf,
+                                          std::span<const Slot> rows, const ChangedRows& changed,
+                                          TouchedNodes& touched, UpdateCounts& counts) {
+  TreeNodes& nodes = context_.model.nodes[t];
+  auto& histograms = std::get<TreeHistograms<Sums>>(nodes.histograms);
+  const CodeLayout& layout = context_.model.layout();
+  const RecordedGradients recorded = changed.recorded_in(t, context_.model.loss.kind);
+  together_.plain.resize(layout.plain_size());
+  together_.plain.fill(Sums(Totals{}));
+  Totals totals;
+  for (const Slot row : rows) {
+    const Totals of_row = recorded.of(row);
+    totals += of_row;
+    together_.book(changed.cells_of(row), Sums(of_row), true);
+  }
+  const std::vector<FeatureDrift> drift = drift_of(layout, context_.gain, together_, totals);
+  std::int64_t n_nodes = 0;
+  for (NodeIndex i = nodes.tree.leaves[leaf]; i != no_node; i = nodes.tree[i].parent, ++n_nodes) {
+    const auto at = static_cast<std::size_t>(i);
+    touched.touched[at] = true;
+    nodes.bounds[at].rows_removed(drift, static_cast<std::int64_t>(rows.size()));
+    if (histograms[at].cached) histograms[at] -= together_;
+  }
+  for (const Slot row : rows) count_booking(changed.cells_of(row).size(), n_nodes, counts);
+}
+
+// The changed rows in the tree's subsample. Those of a leaf stay in order: removed rows first.
 template <class Sums>
 void HistogramBooker<Sums>::sort_by_leaf(std::size_t t, const ChangedRows& changed) {
   const TrainingParams& params = context_.model.params;

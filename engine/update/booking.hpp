@@ -42,7 +42,8 @@ class HistogramBooker {
   void book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf, const RowTable& rows, Slot row,
             const Totals& totals, bool enters, const WipedVector<std::uint32_t>* features,
             TouchedNodes& touched, UpdateCounts& counts);
-  // Books all changed rows of a tree, or books them back; false if none is in the tree's subsample.
+  // Books all changed rows of a tree, or books them back, those of a leaf together if they are many;
+  // false if none is in the tree's subsample.
   // If the tree has no histograms because a refresh dropped them, only notes the nodes touched.
   bool book_all(std::size_t t, const ChangedRows& changed, TouchedNodes& touched,
                 UpdateCounts& counts, bool back = false);
@@ -63,6 +64,8 @@ class HistogramBooker {
   };
   void book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf, const BookedRow& row,
             TouchedNodes& touched, UpdateCounts& counts);
+  void book_together(std::size_t t, std::size_t leaf, std::span<const Slot> rows,
+                     const ChangedRows& changed, TouchedNodes& touched, UpdateCounts& counts);
   std::span<const Code> decode(const RowTable& rows, Slot row);
   void sort_by_leaf(std::size_t t, const ChangedRows& changed);
   bool touch_paths(std::size_t t, const ChangedRows& changed, TouchedNodes& touched,
@@ -72,8 +75,9 @@ class HistogramBooker {
   bool grouped_, decodes_;            // bounds are grouped, or of single features, or not kept
   WipedVector<Code> codes_;           // of the row that is being booked
   WipedVector<std::uint32_t> cells_;  // that it falls into
+  NodeHistogram<Sums> together_;      // of rows that are booked together
   std::vector<Slot> by_leaf_;         // the changed rows of a tree
-  std::vector<std::uint32_t> begin_;  // of the rows of a leaf in by_leaf_
+  std::vector<std::uint32_t> begin_;  // the end of the rows of a leaf in by_leaf_
 };
 
 }  // namespace graftboost

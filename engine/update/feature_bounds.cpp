@@ -120,6 +120,10 @@ void FeatureBounds::sums_changed(std::uint32_t number, double drift, double hess
     of(root)[number] = unknown;
     return;
   }
+  rows_removed(number, drift, hessian);
+}
+
+void FeatureBounds::rows_removed(std::uint32_t number, double drift, double hessian) {
   const auto lower = [&](Number of_feature, double by) {
     float& base = of(of_feature)[number];
     base = static_cast<float>(base - by - slack * (std::abs(base) + by));

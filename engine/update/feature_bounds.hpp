@@ -57,6 +57,9 @@ class FeatureBounds {
   // A row with these codes was added or removed, which changed G - cH by `shift` and H by h.
   void row_changed(std::span<const Code> codes, double shift, double h, bool enters);
 
+  // Rows were removed, and each child of a candidate of the feature changed by at most `drift` and
+  // `hessian`.
+  void rows_removed(std::uint32_t number, double drift, double hessian);
   // Rows recorded other gradients, and each child of a candidate of the feature changed by at most
   // `drift` and `hessian`.
   void sums_changed(std::uint32_t number, double drift, double hessian);

@@ -66,6 +66,13 @@ void GainBounds::evaluated_changed(const GainParams& params, const Totals& node,
   n_evaluated_ = n_features;
 }
 
+void GainBounds::rows_removed(std::span<const FeatureDrift> drift, std::int64_t n) {
+  if (!known()) return;
+  margin_.rows -= n;
+  for (std::uint32_t f = 0; f < drift.size(); ++f)
+    features_.rows_removed(f, drift[f].g + std::abs(centre_) * drift[f].h, drift[f].h);
+}
+
 void GainBounds::sums_changed(std::span<const FeatureDrift> drift) {
   if (is_grouped()) return forget();
   for (std::uint32_t f = 0; f < drift.size(); ++f)

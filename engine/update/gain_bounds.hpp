@@ -83,6 +83,9 @@ class GainBounds {
   template <class CodeOf>
   void row_changed(const GainParams& params, const Totals& row, bool enters, bool may_be_missing,
                    std::uint32_t number, std::span<const Code> codes, CodeOf&& code_of);
+  // So many rows of the node were removed, which moved the sums of children by so much, by the
+  // number of the feature. Not for grouped bounds.
+  void rows_removed(std::span<const FeatureDrift> drift, std::int64_t n);
   // Rows of the node recorded other gradients, which moved the sums of children by so much, by the
   // number of the feature. Grouped bounds are forgotten.
   void sums_changed(std::span<const FeatureDrift> drift);

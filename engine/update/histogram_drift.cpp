@@ -7,7 +7,8 @@
 namespace graftboost {
 namespace {
 
-// The sums of a difference, which may be negative. Counts are equal, so their bits are 0.
+// The sums of a difference, which may be negative. Counts are equal, so their bits are 0, or those of
+// a sum of rows, and are cut off.
 Totals signed_totals(const PackedSums& sums) {
   std::uint64_t lanes[2];
   sums.store(lanes);
@@ -26,13 +27,10 @@ struct Largest {
   }
 };
 
-}  // namespace
-
-template <class Sums>
-std::vector<FeatureDrift> drift_between(const CodeLayout& layout, const GainParams& params,
-                                        const NodeHistogram<Sums>& before,
-                                        const NodeHistogram<Sums>& after,
-                                        const Totals& difference) {
+// change(cell) is what a cell gains.
+template <class Sums, class Change>
+std::vector<FeatureDrift> drift_by(const CodeLayout& layout, const GainParams& params,
+                                   const Totals& difference, Change&& change) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   std::vector<FeatureDrift> drift(layout.size());
   for (std::size_t f = 0; f < layout.size(); ++f) {
@@ -41,18 +39,17 @@ std::vector<FeatureDrift> drift_between(const CodeLayout& layout, const GainPara
       drift[f] = {infinity, infinity};
       continue;
     }
-    const Sums* from = before.plain.data() + feature.offset;
-    const Sums* to = after.plain.data() + feature.offset;
-    const auto change = [&](std::uint32_t c) { return to[c] - from[c]; };
     const Sums none(Totals{});
     Sums common = none;  // the change of the common code, where it is not counted
     if (feature.counts_only_differing()) {
       common += Sums(difference);
       for (std::uint32_t c = 0; c < feature.n_codes; ++c)
-        if (c != feature.common_code) common -= change(c);
+        if (c != feature.common_code) common -= change(feature.offset + c);
     }
     const auto all = [&](std::uint32_t c) {
-      return feature.counts_only_differing() && c == feature.common_code ? common : change(c);
+      return feature.counts_only_differing() && c == feature.common_code
+                 ? common
+                 : change(feature.offset + c);
     };
     Largest largest;
     Sums running = none;
@@ -71,10 +68,30 @@ std::vector<FeatureDrift> drift_between(const CodeLayout& layout, const GainPara
   return drift;
 }
 
-#define GRAFTBOOST_FOR_SUMS(Sums)                                                        \
-  template std::vector<FeatureDrift> drift_between(const CodeLayout&, const GainParams&, \
-                                                   const NodeHistogram<Sums>&,           \
-                                                   const NodeHistogram<Sums>&, const Totals&);
+}  // namespace
+
+template <class Sums>
+std::vector<FeatureDrift> drift_between(const CodeLayout& layout, const GainParams& params,
+                                        const NodeHistogram<Sums>& before,
+                                        const NodeHistogram<Sums>& after,
+                                        const Totals& difference) {
+  return drift_by<Sums>(layout, params, difference,
+                        [&](std::uint32_t cell) { return after.plain[cell] - before.plain[cell]; });
+}
+
+template <class Sums>
+std::vector<FeatureDrift> drift_of(const CodeLayout& layout, const GainParams& params,
+                                   const NodeHistogram<Sums>& rows, const Totals& totals) {
+  return drift_by<Sums>(layout, params, totals,
+                        [&](std::uint32_t cell) { return rows.plain[cell]; });
+}
+
+#define GRAFTBOOST_FOR_SUMS(Sums)                                                              \
+  template std::vector<FeatureDrift> drift_between(const CodeLayout&, const GainParams&,       \
+                                                   const NodeHistogram<Sums>&,                 \
+                                                   const NodeHistogram<Sums>&, const Totals&); \
+  template std::vector<FeatureDrift> drift_of(const CodeLayout&, const GainParams&,            \
+                                              const NodeHistogram<Sums>&, const Totals&);
 GRAFTBOOST_FOR_SUMS(PackedSums)
 GRAFTBOOST_FOR_SUMS(WideSums)
 

@@ -20,5 +20,9 @@ template <class Sums>
 std::vector<FeatureDrift> drift_between(const CodeLayout& layout, const GainParams& params,
                                         const NodeHistogram<Sums>& before,
                                         const NodeHistogram<Sums>& after, const Totals& difference);
+// The same if rows with this histogram and these sums enter or leave a node.
+template <class Sums>
+std::vector<FeatureDrift> drift_of(const CodeLayout& layout, const GainParams& params,
+                                   const NodeHistogram<Sums>& rows, const Totals& totals);
 
 }  // namespace graftboost

@@ -315,7 +315,8 @@ double select_actions(const UpdateContext& context, const ChangedRows& changed,
   Selection selection(context, flips, by_flip, outlook);
   selection.settle_void();
   selection.settle(std::max(achieved, 0.0) / static_cast<double>(stride));
-  return selection.any_settled() ? tolerated_in_growth_order : infinite;
+  return selection.any_settled() ? growth_order_tolerance(context.n_rows, remembered.size())
+                                 : infinite;
 }
 
 }  // namespace graftboost

@@ -16,8 +16,13 @@ struct MemoryWhenBooked {
 };
 
 // The regret that is tolerated in the growth order if any flip is settled. Flips tell nothing of the
-// growth order; with this tolerance it costs no more than they do.
-inline constexpr double tolerated_in_growth_order = 10;
+// growth order. With this tolerance it costs no more than they do, and the less, the fewer rows are
+// remembered.
+inline double growth_order_tolerance(std::int64_t n_rows, std::size_t n_remembered) {
+  const std::size_t n = n_remembered > 0 ? n_remembered : 1;
+  const double by_rows = static_cast<double>(n_rows) / (50 * static_cast<double>(n));
+  return by_rows > 10 ? by_rows : 10;
+}
 
 // Sets the actions of flips so that the changed rows are forgotten, or learned, to the rule's
 // fidelity, as far as flips tell. Returns the regret that is tolerated in the growth order: infinite

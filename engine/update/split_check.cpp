@@ -103,8 +103,14 @@ void SplitChecker<Sums>::resume(TreeCheck<Sums>& check) {
     for (const MovedRows& part : moved[s]) {
       for (const MovedRow& row : part.moved) {
         const NodeIndex from = nodes_->tree.leaves[row.from], to = nodes_->tree.leaves[row.to];
-        for (NodeIndex i = from; i != top; i = node(i).parent) node(i).sums -= row.totals;
-        for (NodeIndex i = to; i != top; i = node(i).parent) node(i).sums += row.totals;
+        const auto change = [&](NodeIndex i, bool enters) {
+          for (; i != top; i = node(i).parent) {
+            enters ? node(i).sums += row.totals : node(i).sums -= row.totals;
+            check.has_moved[static_cast<std::size_t>(i)] = true;
+          }
+        };
+        change(from, false);
+        change(to, true);
         const WipedVector<std::uint32_t>* features = nullptr;
         if (evaluation_.grouped())
           features = &check.moved_features.emplace_back(part.rows->present(row.row));
@@ -204,6 +210,8 @@ void SplitChecker<Sums>::check_children(NodeIndex i, std::size_t depth) {
 template <class Sums>
 void SplitChecker<Sums>::check_leaf(NodeIndex i, std::size_t depth) {
   if (!nodes_->counted) return;  // its gain will be recomputed with the histograms
+  // The survey evaluated it, and nothing has changed since.
+  if (check_->selected != nullptr && !check_->has_moved[static_cast<std::size_t>(i)]) return;
   const bool splits = may_split(i);
   if (splits && !require_histogram(i, depth)) return;
   const BestSplit best = splits ? evaluation_.find_best(on_path(i, depth)) : BestSplit{};

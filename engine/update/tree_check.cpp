@@ -8,6 +8,7 @@ void TreeCheck<Sums>::reset(std::size_t tree, std::size_t n_nodes, bool grouped)
   is_survey = false;
   touched.reset(n_nodes, grouped);
   counted_nodes.assign(n_nodes, false);
+  has_moved.assign(n_nodes, false);
   selected = nullptr;
   selected_at.clear();
   counts = {};

@@ -39,6 +39,7 @@ struct TreeCheck {
   bool is_survey = false;
   TouchedNodes touched;
   std::vector<bool> counted_nodes;  // those that are in `counts`
+  std::vector<bool> has_moved;      // nodes that rows entered or left because a threshold moved
   // If actions were selected: the flip of each node that has one to be settled. A void split may
   // stay for now, if the work for it is not there.
   static constexpr std::int32_t not_selected = -1, stays = -2;

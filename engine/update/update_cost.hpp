@@ -55,7 +55,7 @@ inline double rows_to_regrow(std::int64_t n_node, std::int64_t n_rows) {
   return static_cast<double>(n_node) + static_cast<double>(n_rows) / 256;
 }
 inline double rows_to_shift(std::int64_t n_moving, std::int64_t n_node, std::int64_t n_rows) {
-  return static_cast<double>(rows_per_move * n_moving) + static_cast<double>(n_node) / 16 +
+  return static_cast<double>(rows_per_move * n_moving) + static_cast<double>(n_node) / 8 +
          static_cast<double>(n_rows) / 256;
 }
 }  // namespace cost

@@ -23,7 +23,6 @@ from graftboost.reference.tree_update import ROWS_PER_MOVE, UpdateRule
 
 MOST_ROWS = 4096  # by which flips are selected
 MORE_WORK = 0.25  # for rows that are still remembered when the target is reached
-TOLERATED_IN_GROWTH_ORDER = 10.0  # if any flip is settled
 
 
 def reaches_floor(memory: int, rule: UpdateRule) -> bool:
@@ -157,12 +156,23 @@ def select(
         t, index, action, work = steps[values.index(max(values))]
         take(t, index, action)
         worked += work
-    return TOLERATED_IN_GROWTH_ORDER if settled else math.inf
+    if not settled:
+        return math.inf
+    return growth_order_tolerance(len(model.rows), len(remembered))
+
+
+def growth_order_tolerance(n_rows: int, n_remembered: int) -> float:
+    """The regret that is tolerated in the growth order if any flip is settled.
+
+    Flips tell nothing of the growth order. With this tolerance it costs no more than they do, and
+    the less, the fewer rows are remembered.
+    """
+    return max(10.0, float(n_rows) / (50.0 * float(max(n_remembered, 1))))
 
 
 def _ways(model: Model, t: int, index: int, flip: Flip) -> Iterator[tuple[str, float]]:
     """The ways to settle a flip, with the rows that would cost as much to regrow."""
     n_rows, n = len(model.rows), model.trees[t].nodes[index].sums.n
     if flip.n_moving:
-        yield "shift", float(ROWS_PER_MOVE * flip.n_moving) + n / 16 + n_rows / 256
+        yield "shift", float(ROWS_PER_MOVE * flip.n_moving) + n / 8 + n_rows / 256
     yield "regrow", float(n) + n_rows / 256
