@@ -21,7 +21,7 @@ inline constexpr double gathered_value = 0.7;   // a leaf's term becomes part of
 inline constexpr double carried_value = 0.4;    // the same for all rows in order
 inline constexpr double looked_up_row = 0.3;    // found to be in a node or not
 inline constexpr double compared_row = 3;       // found to be moved by a shifted split or not
-inline constexpr double regrowing = 1.6;        // parts of trees leave less for threads to share
+inline constexpr double regrowing = 1.3;        // parts of trees leave less for threads to share
 
 // Updates that change more than one row in so many refit: booking alone costs more than counting
 // anew.

@@ -120,12 +120,11 @@ def test_digest_identifies_models() -> None:
 
 def test_receipts(path: Path) -> None:
     X, _ = make_rows(5, 3)
-    # No node is regrown, because so small a model would be refitted otherwise.
     with Store.create(path, make_model(), request="first") as store:
-        store.remove([5, 6, 9], request="ann", fidelity=0)
-        store.add(X, ["yes", "no", "yes"], row_ids=[1000, 1001, 1002], fidelity=0)
-        store.remove([1000], request="bob", fidelity=0)
-        store.remove([1001, 7], fidelity=0)
+        store.remove([5, 6, 9], request="ann")
+        store.add(X, ["yes", "no", "yes"], row_ids=[1000, 1001, 1002])
+        store.remove([1000], request="bob")
+        store.remove([1001, 7])
         created, ann, added, bob, mixed = store.history()
         assert (created.action, created.request, created.added) == ("create", "first", [[0, 200]])
         assert (ann.removed, ann.n_removed, ann.added) == ([[5, 7], [9, 10]], 3, [])
