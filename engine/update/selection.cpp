@@ -16,6 +16,9 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 // Flips are selected by so many of the rows that are remembered, evenly spaced.
 constexpr std::size_t most_rows = 4096;
+// If the model remembers at least so many times the floor of a row, less than this part of the floor
+// has to be left: the error of the estimate grows with the memory.
+constexpr double well_remembered = 2, part_of_floor = 0.5;
 // When the target is reached, so much more work may be done for rows that are still remembered.
 constexpr double more_work = 0.25;
 
@@ -82,8 +85,7 @@ class Outlook {
  public:
   Outlook(const UpdateContext& context, const ChangedRows& changed, const MemoryWhenBooked& booked,
           std::vector<std::size_t> rows)
-      : floor_(context.rule.memory_floor),
-        booked_(booked),
+      : booked_(booked),
         rows_(std::move(rows)),
         k_trees_(context.model.base_scores.size()),
         loss_(context, changed),
@@ -94,8 +96,12 @@ class Outlook {
         done_(k_trees_),
         left_(k_trees_),
         now_(k_trees_) {
-    for (std::size_t i = 0; i < rows_.size(); ++i)
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
       loss_.slopes(rows_[i], scores_of(i), slopes_.data() + i * k_trees_);
+      const double floor = context.rule.memory_floor;
+      const bool is_well = reaches_floor(booked.memory[rows_[i]], well_remembered * floor);
+      states_[i].floor = floor * (is_well ? part_of_floor : 1);
+    }
   }
 
   // A flip shifts the k-th score of a row, and stays for now.
@@ -140,13 +146,15 @@ class Outlook {
   }
 
  private:
-  // Of a row: the sizes of all shifts, and the memory that settling recovers and leaves.
+  // Of a row: the memory from which on it counts, the sizes of all shifts, and the memory that
+  // settling recovers and leaves.
   struct State {
+    double floor = 0;
     double size_settled = 0, size_staying = 0;
     std::int64_t recovered = 0, left = 0;
   };
 
-  bool is_remembered(const State& state) const { return reaches_floor(state.left, floor_); }
+  static bool is_remembered(const State& state) { return reaches_floor(state.left, state.floor); }
   void count(const State& state, int sign) {
     all_recovered_ += sign * state.recovered;
     if (!is_remembered(state)) return;
@@ -157,7 +165,6 @@ class Outlook {
     return of_row(booked_.scores, rows_[row], k_trees_);
   }
 
-  double floor_;
   const MemoryWhenBooked& booked_;
   std::vector<std::size_t> rows_;
   std::size_t k_trees_;
@@ -299,9 +306,12 @@ double select_actions(const UpdateContext& context, const ChangedRows& changed,
                       std::span<TreeFlips> flips) {
   std::vector<std::size_t> remembered;
   double achieved = 0;
+  std::int64_t memory = 0;
   for (std::size_t i = 0; i < changed.size(); ++i) {
     achieved += static_cast<double>(booked.achieved[i]);
-    if (reaches_floor(booked.memory[i], context.rule.memory_floor)) remembered.push_back(i);
+    if (!reaches_floor(booked.memory[i], context.rule.memory_floor)) continue;
+    remembered.push_back(i);
+    memory += booked.memory[i];
   }
   // The order of changed rows depends on shards.
   std::ranges::sort(remembered, {}, [&](std::size_t i) {
@@ -315,8 +325,9 @@ double select_actions(const UpdateContext& context, const ChangedRows& changed,
   Selection selection(context, flips, by_flip, outlook);
   selection.settle_void();
   selection.settle(std::max(achieved, 0.0) / static_cast<double>(stride));
-  return selection.any_settled() ? growth_order_tolerance(context.n_rows, remembered.size())
-                                 : infinite;
+  return selection.any_settled()
+             ? growth_order_tolerance(context.n_rows, static_cast<double>(memory) * memory_unit)
+             : infinite;
 }
 
 }  // namespace graftboost

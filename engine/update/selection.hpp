@@ -16,12 +16,11 @@ struct MemoryWhenBooked {
 };
 
 // The regret that is tolerated in the growth order if any flip is settled. Flips tell nothing of the
-// growth order. With this tolerance it costs no more than they do, and the less, the fewer rows are
-// remembered.
-inline double growth_order_tolerance(std::int64_t n_rows, std::size_t n_remembered) {
-  const std::size_t n = n_remembered > 0 ? n_remembered : 1;
-  const double by_rows = static_cast<double>(n_rows) / (50 * static_cast<double>(n));
-  return by_rows > 10 ? by_rows : 10;
+// growth order, so it is replayed the more exactly, the more the model remembers of the changed rows
+// relative to all its rows.
+inline double growth_order_tolerance(std::int64_t n_rows, double memory) {
+  const double tolerance = static_cast<double>(n_rows) / (1e4 * memory);
+  return tolerance > 1 ? tolerance : 1;
 }
 
 // Sets the actions of flips so that the changed rows are forgotten, or learned, to the rule's
@@ -29,8 +28,9 @@ inline double growth_order_tolerance(std::int64_t n_rows, std::size_t n_remember
 // if no flip is settled.
 //
 // Flips are settled in the order of the memory that this may recover relative to its work. Rows of
-// which less than the rule's memory_floor is left do not count. If some are above the floor when the
-// target is reached, a little more work is done for them. Splits that are void never stay.
+// which less than the rule's memory_floor is remembered, or left, do not count. If some are still
+// remembered when the target is reached, a little more work is done for them. Splits that are void
+// never stay.
 double select_actions(const UpdateContext& context, const ChangedRows& changed,
                       const FlipShifts& shifts, const MemoryWhenBooked& booked,
                       std::span<TreeFlips> flips);

@@ -196,7 +196,11 @@ void check_one_row(std::uint64_t seed, bool with_shifts, int& n_partial, int& n_
       settled.insert(key);
     }
     n_partial += !settled.empty() && settled.size() < one.keys.size();
-    CHECK_EQ(selected.tolerance, settled.empty() ? infinite : growth_order_tolerance(151, 1));
+    CHECK_EQ(selected.tolerance,
+             settled.empty()
+                 ? infinite
+                 : growth_order_tolerance(one.update.context->n_rows,
+                                          sum_of(selected.booked.memory) * memory_unit));
     for (const Key& key : one.keys) {
       const FlipAction way = one.at(key).n_moving > 0 ? FlipAction::shift : FlipAction::regrow;
       CHECK(selected.flips[key.first].actions[0] ==
@@ -306,7 +310,7 @@ void check_selection(const ModelOptions& options, double share_removed, double f
       }
     }
     CHECK_EQ(selected.tolerance == infinite, !any);
-    CHECK(selected.tolerance >= 10);
+    CHECK(selected.tolerance >= 1);
   }
 }
 

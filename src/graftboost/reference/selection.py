@@ -22,12 +22,15 @@ from graftboost.reference.row_memory import (
 from graftboost.reference.tree_update import ROWS_PER_MOVE, UpdateRule
 
 MOST_ROWS = 4096  # by which flips are selected
+# If the model remembers at least so many times the floor of a row, less than this part of the floor
+# has to be left: the error of the estimate grows with the memory.
+WELL_REMEMBERED, PART_OF_FLOOR = 2.0, 0.5
 MORE_WORK = 0.25  # for rows that are still remembered when the target is reached
 
 
-def reaches_floor(memory: int, rule: UpdateRule) -> bool:
+def reaches_floor(memory: int, floor: float) -> bool:
     """Whether a row with this memory is remembered at all."""
-    return memory > 0 and float(memory) * MEMORY_UNIT >= rule.memory_floor
+    return memory > 0 and float(memory) * MEMORY_UNIT >= floor
 
 
 @dataclass
@@ -38,9 +41,15 @@ class Outlook:
     scores: list[float]  # when all changed rows are booked
     slopes: list[float]
     shifts: dict[tuple[int, int], float]  # by tree and node
+    floor: float
     settled: set[tuple[int, int]] = field(default_factory=set)
     recovered: int = 0
     left: int = 0
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether so much would be left that the row counts."""
+        return reaches_floor(self.left, self.floor)
 
     def estimate(self, losses: RowLosses) -> None:
         """Recompute what is recovered and left."""
@@ -72,22 +81,23 @@ def select(
 
     `scores` and `achieved` are those of the changed rows when all of them are booked. Flips are
     settled in the order of the memory that this may recover relative to its work. Rows of which
-    less than the floor is left do not count. If some are above the floor when the target is
-    reached, a little more work is done for them. Splits that are void never stay.
+    less than the floor is remembered, or left, do not count. If some are still remembered when the
+    target is reached, a little more work is done for them. Splits that are void never stay.
     """
     losses = RowLosses(model)
     memory = {
         i: losses.memory(row, scores[i], shifts_of(model, flips, row)) for i, row in enumerate(rows)
     }
-    remembered = [i for i in memory if reaches_floor(memory[i], rule)]
+    remembered = [i for i in memory if reaches_floor(memory[i], rule.memory_floor)]
     remembered.sort(key=lambda i: (rows[i].row_id, rows[i].enters))
-    stride = len(remembered) // MOST_ROWS + 1
+    stride, floor = len(remembered) // MOST_ROWS + 1, rule.memory_floor
     outlooks = [
         Outlook(
             rows[i],
             scores[i],
             losses.slopes(rows[i], scores[i]),
             {(t, index): shift for t, index, shift in each_shift(model, flips, rows[i])},
+            floor * (PART_OF_FLOOR if reaches_floor(memory[i], WELL_REMEMBERED * floor) else 1.0),
         )
         for i in remembered[::stride]
     ]
@@ -121,7 +131,7 @@ def select(
         """
         units = 0
         for outlook in outlooks:
-            if reaches_floor(outlook.left, rule):
+            if outlook.is_remembered:
                 slope = outlook.slopes[t % len(outlook.slopes)]
                 for flip in outlook.shifts.keys() & newly_settled(t, index, action):
                     units += in_units(abs(slope * outlook.shifts[flip]))
@@ -135,7 +145,7 @@ def select(
     done = max(float(sum(achieved)), 0.0) / float(stride)
 
     def reaches_target() -> bool:
-        left = sum(outlook.left for outlook in outlooks if reaches_floor(outlook.left, rule))
+        left = sum(outlook.left for outlook in outlooks if outlook.is_remembered)
         total = done + float(sum(outlook.recovered for outlook in outlooks))
         return total >= rule.fidelity * (total + float(left))
 
@@ -146,7 +156,7 @@ def select(
         for action, work in _ways(model, t, index, of_tree[index])
     ]
     worked, most = 0.0, math.inf
-    while any(reaches_floor(outlook.left, rule) for outlook in outlooks):
+    while any(outlook.is_remembered for outlook in outlooks):
         if math.isinf(most) and reaches_target():
             most = worked * (1 + MORE_WORK)
         steps = [step for step in steps if step[:2] not in settled and worked + step[3] <= most]
@@ -158,16 +168,17 @@ def select(
         worked += work
     if not settled:
         return math.inf
-    return growth_order_tolerance(len(model.rows), len(remembered))
+    total = sum(memory[i] for i in remembered)
+    return growth_order_tolerance(len(model.rows), float(total) * MEMORY_UNIT)
 
 
-def growth_order_tolerance(n_rows: int, n_remembered: int) -> float:
+def growth_order_tolerance(n_rows: int, memory: float) -> float:
     """The regret that is tolerated in the growth order if any flip is settled.
 
-    Flips tell nothing of the growth order. With this tolerance it costs no more than they do, and
-    the less, the fewer rows are remembered.
+    Flips tell nothing of the growth order, so it is replayed the more exactly, the more the model
+    remembers of the changed rows relative to all its rows.
     """
-    return max(10.0, float(n_rows) / (50.0 * float(max(n_remembered, 1))))
+    return max(1.0, float(n_rows) / (1e4 * memory)) if memory > 0 else math.inf
 
 
 def _ways(model: Model, t: int, index: int, flip: Flip) -> Iterator[tuple[str, float]]:

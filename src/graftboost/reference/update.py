@@ -162,7 +162,7 @@ def _update_by_fidelity(
         float(sum(left)) * MEMORY_UNIT,
         error,
         float(max([0, *left])) * MEMORY_UNIT,
-        sum(reaches_floor(units, rule) for units in memory),
-        sum(reaches_floor(units, rule) for units in left),
+        sum(reaches_floor(units, rule.memory_floor) for units in memory),
+        sum(reaches_floor(units, rule.memory_floor) for units in left),
     )
     return Updated(sum(work.n_regrown for work in updates), estimate)
