@@ -19,6 +19,9 @@ constexpr std::size_t most_rows = 4096;
 // If the model remembers at least so many times the floor of a row, less than this part of the floor
 // has to be left: the error of the estimate grows with the memory.
 constexpr double well_remembered = 2, part_of_floor = 0.5;
+// Higher targets than the default ask for less than the floor: the floor is what may be left of a row
+// by default.
+double part_that_counts(double fidelity) { return std::min((1 - fidelity) / (1 - 0.85), 1.0); }
 // When the target is reached, so much more work may be done for rows that are still remembered.
 constexpr double more_work = 0.25;
 
@@ -98,8 +101,9 @@ class Outlook {
         now_(k_trees_) {
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       loss_.slopes(rows_[i], scores_of(i), slopes_.data() + i * k_trees_);
-      const double floor = context.rule.memory_floor;
-      const bool is_well = reaches_floor(booked.memory[rows_[i]], well_remembered * floor);
+      const double floor = context.rule.memory_floor * part_that_counts(context.rule.fidelity);
+      const bool is_well =
+          reaches_floor(booked.memory[rows_[i]], well_remembered * context.rule.memory_floor);
       states_[i].floor = floor * (is_well ? part_of_floor : 1);
     }
   }

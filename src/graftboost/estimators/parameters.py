@@ -90,7 +90,8 @@ DESCRIPTIONS = """\
         unless an update adds an unseen class or the first weights.
     memory_floor : float, default=0.02
         Changed rows of which the model remembers less than this, in nats (for regression: in units
-        of the residual variance), need no regrowing.
+        of the residual variance), need no regrowing. A `fidelity` above 0.85 lowers what may be
+        left of the others, down to nothing at 1.
     update_rule : {"fidelity", "regret", "rank"}, default="fidelity"
         The rule by which an update selects the nodes to regrow. ``"regret"`` and ``"rank"`` use
         `tolerance` instead of `fidelity` and `memory_floor`.

@@ -90,14 +90,16 @@ def select(
     }
     remembered = [i for i in memory if reaches_floor(memory[i], rule.memory_floor)]
     remembered.sort(key=lambda i: (rows[i].row_id, rows[i].enters))
-    stride, floor = len(remembered) // MOST_ROWS + 1, rule.memory_floor
+    stride = len(remembered) // MOST_ROWS + 1
+    # Higher targets than the default ask for less than the floor.
+    floor = rule.memory_floor * min((1 - rule.fidelity) / (1 - 0.85), 1.0)
     outlooks = [
         Outlook(
             rows[i],
             scores[i],
             losses.slopes(rows[i], scores[i]),
             {(t, index): shift for t, index, shift in each_shift(model, flips, rows[i])},
-            floor * (PART_OF_FLOOR if reaches_floor(memory[i], WELL_REMEMBERED * floor) else 1.0),
+            floor * (PART_OF_FLOOR if _is_well_remembered(memory[i], rule) else 1.0),
         )
         for i in remembered[::stride]
     ]
@@ -179,6 +181,10 @@ def growth_order_tolerance(n_rows: int, memory: float) -> float:
     remembers of the changed rows relative to all its rows.
     """
     return max(1.0, float(n_rows) / (1e4 * memory)) if memory > 0 else math.inf
+
+
+def _is_well_remembered(memory: int, rule: UpdateRule) -> bool:
+    return reaches_floor(memory, WELL_REMEMBERED * rule.memory_floor)
 
 
 def _ways(model: Model, t: int, index: int, flip: Flip) -> Iterator[tuple[str, float]]:
