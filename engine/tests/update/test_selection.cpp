@@ -228,20 +228,21 @@ TEST_CASE("a row below the floor is ignored") {
   OneRow one(1, false);
   const Selected all = select(one.update, fidelity_rule(1), one.before, one.flips);
   const double memory = sum_of(all.booked.memory) * memory_unit;
-  const auto n_settled = [&](double floor) {
-    const Selected selected = select(one.update, fidelity_rule(1, floor), one.before, one.flips);
+  const auto n_settled = [&](double fidelity, double floor) {
+    const Selected selected =
+        select(one.update, fidelity_rule(fidelity, floor), one.before, one.flips);
     std::size_t n = 0;
     for (const TreeFlips& of_tree : selected.flips)
       n += of_tree.actions.size() -
            static_cast<std::size_t>(std::ranges::count(of_tree.actions, FlipAction::none));
     return n;
   };
-  const std::size_t n_at_floor = n_settled(memory);
-  CHECK(n_at_floor > 0);
-  // When it has fallen below the floor, it is ignored, too.
-  CHECK(n_at_floor < n_settled(memory / 4));
-  CHECK_EQ(n_settled(0), one.keys.size());
-  CHECK_EQ(n_settled(memory * 1.0001), 0);
+  CHECK_EQ(n_settled(1, memory), one.keys.size());
+  CHECK_EQ(n_settled(1, memory * 1.0001), 0);
+  // When it has fallen below the floor, it is ignored, too. A higher target asks for less.
+  CHECK_EQ(n_settled(0.85, memory), 1);
+  CHECK(n_settled(0.85, 0) > 1);
+  CHECK(n_settled(0.95, memory) > 1);
 }
 
 // --- flips of surveys ----------------------------------------------------------------------------
