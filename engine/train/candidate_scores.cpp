@@ -52,24 +52,28 @@ void score_any(const std::int64_t* left_g, const std::int64_t* left_h, std::size
 void LeftSums::add_up(const PackedSums* cells, std::size_t n, std::int64_t least, std::int64_t most,
                       PackedSums& running) {
   row_bits = PackedSums::most_rows;
+  PackedSums sums = running;  // in a register: `running` might overlap `packed`
   for (std::size_t i = 0; i < n; ++i) {
-    running += cells[i];
-    running.store(packed.data() + 2 * i);
+    sums += cells[i];
+    sums.store(packed.data() + 2 * i);
   }
+  running = sums;
   unpack(n, least, most, *this);
 }
 
 void LeftSums::add_up(const WideSums* cells, std::size_t n, std::int64_t least, std::int64_t most,
                       WideSums& running) {
   too_few = up_to = 0;
+  WideSums sums = running;
   for (std::size_t i = 0; i < n; ++i) {
-    running += cells[i];
-    g[i] = running.g;
-    h[i] = running.h;
-    packed[2 * i + 1] = static_cast<std::uint64_t>(running.n);
-    too_few += running.n < least;
-    up_to += running.n <= most;
+    sums += cells[i];
+    g[i] = sums.g;
+    h[i] = sums.h;
+    packed[2 * i + 1] = static_cast<std::uint64_t>(sums.n);
+    too_few += sums.n < least;
+    up_to += sums.n <= most;
   }
+  running = sums;
 }
 
 void LeftSums::take(const PackedSums* cells, std::size_t n) {

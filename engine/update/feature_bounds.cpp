@@ -67,9 +67,12 @@ float larger_reach(double hessian, double l2) {
 void FeatureBounds::start(std::size_t n_features, double hessian, double l2) {
   guards_.resize(n_features);
   guards_.fill(Guard{});
-  numbers_.resize(n_numbers * n_features);
+  const std::size_t n_padded = padded(n_features);
+  numbers_.resize(n_numbers * n_padded);
   numbers_.fill(0);
   std::fill_n(of(root), n_features, unknown);
+  std::fill(of(root) + n_features, of(root) + n_padded, -1.0f);
+  std::fill(of(outer_root) + n_features, of(outer_root) + n_padded, -1.0f);
   codes_.resize(2 * n_features);
   codes_.fill(0);
   wide_reach_ = larger_reach(hessian, l2);
@@ -137,19 +140,17 @@ void FeatureBounds::rows_removed(std::uint32_t number, double drift, double hess
 
 // In lanes, which do not depend on each other, so that the loop vectorises.
 GRAFTBOOST_ALSO_AVX2
-double FeatureBounds::highest_of(const Numbers& of, const NodeDrift& drift, std::size_t begin,
-                                 std::size_t end) {
-  constexpr std::size_t lanes = 8;
+double FeatureBounds::highest_of(const Numbers& of, const NodeDrift& drift, std::size_t n_padded,
+                                 std::size_t but) {
   const Numbers all = of;
   const NodeDrift now = drift;
   std::array<double, lanes> top, worth;
   top.fill(no_gain);
-  std::size_t f = begin;
-  for (; f + lanes <= end; f += lanes) {
+  for (std::size_t f = 0; f < n_padded; f += lanes) {
     for (std::size_t j = 0; j < lanes; ++j) worth[j] = worth_of(all, now, f + j);
+    if (but - f < lanes) worth[but - f] = no_gain;
     for (std::size_t j = 0; j < lanes; ++j) top[j] = worth[j] > top[j] ? worth[j] : top[j];
   }
-  for (; f < end; ++f) top[0] = std::max(top[0], worth_of(all, now, f));
   return *std::max_element(top.begin(), top.end());
 }
 
@@ -163,11 +164,7 @@ double FeatureBounds::worth_at_most(std::uint32_t number, const NodeDrift& drift
 }
 
 double FeatureBounds::highest_worth(const NodeDrift& drift, std::uint32_t but) const {
-  const Numbers all = numbers();
-  const std::size_t end = std::min<std::size_t>(but, size());
-  const double highest = highest_of(all, drift, 0, end);
-  if (end == size()) return highest;
-  return std::max(highest, highest_of(all, drift, end + 1, size()));
+  return highest_of(numbers(), drift, padded(size()), but);
 }
 
 }  // namespace graftboost

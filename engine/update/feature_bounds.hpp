@@ -78,7 +78,8 @@ class FeatureBounds {
     float hessian_short = 0;
   };
   // Numbers of a feature, as of its last evaluation. They are stored one after the other for all
-  // features, so that the loops over features vectorise.
+  // features, padded to whole lanes, so that the loops over features vectorise. In the padding no
+  // candidate is valid.
   enum Number : std::size_t {
     root,         // of the worth of all candidates; below 0 if none was valid
     reach,        // 1 / sqrt(least hessian of a child of a central candidate)
@@ -98,10 +99,12 @@ class FeatureBounds {
     double wide_reach;
   };
   Numbers numbers() const;
-  static double highest_of(const Numbers& of, const NodeDrift& drift, std::size_t begin,
-                           std::size_t end);
-  float* of(Number number) { return numbers_.data() + number * size(); }
-  const float* of(Number number) const { return numbers_.data() + number * size(); }
+  static double highest_of(const Numbers& of, const NodeDrift& drift, std::size_t n_padded,
+                           std::size_t but);
+  static constexpr std::size_t lanes = 8;
+  static std::size_t padded(std::size_t n) { return (n + lanes - 1) / lanes * lanes; }
+  float* of(Number number) { return numbers_.data() + number * padded(size()); }
+  const float* of(Number number) const { return numbers_.data() + number * padded(size()); }
   Code* first_central() { return codes_.data(); }
   Code* last_central() { return codes_.data() + size(); }
 

@@ -9,10 +9,11 @@
 //     (r + d / sqrt(m))^2  *  m / (m - e)
 //
 // from then on (the first factor is Minkowski's inequality). Bounds of single features are tighter,
-// because they distinguish the signs and the codes of the rows: see feature_bounds.hpp. This holds for candidates that were
-// valid. An invalid one, whose child had too few rows or too little hessian, can only become valid
-// when enough rows are added to that child, so these are counted down. Candidates below a bound
-// need no evaluation: most updates touch many nodes and change few of them.
+// because they distinguish the signs and the codes of the rows: see feature_bounds.hpp. This holds
+// for candidates that were valid. An invalid one, whose child had too few rows or too little
+// hessian, can only become valid when enough rows are added to that child, so these are counted
+// down. Candidates below a bound need no evaluation: most updates touch many nodes and change few
+// of them.
 #pragma once
 
 #include <cstdint>

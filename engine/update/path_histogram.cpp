@@ -6,19 +6,35 @@
 
 namespace graftboost {
 
+// Writes `from` less the cells of a feature to `to`. Cells of sparse features that are not present
+// are 0.
 template <class Sums>
-template <class Use>
-void PathHistogram<Sums>::Source::for_each(const FeatureLayout& feature, Use&& use) const {
-  if (cached != nullptr) return cached->for_each(feature, use);
-  const Sums* cells = counted->data() + feature.offset;
-  for (std::uint32_t c = 0; c < feature.n_codes; ++c) use(c, cells[c]);
+void PathHistogram<Sums>::Source::subtract(const FeatureLayout& feature, const Sums* from,
+                                           Sums* to) const {
+  if (cached != nullptr && feature.kind == FeatureLayout::Kind::sparse) {
+    std::copy_n(from, feature.n_codes, to);
+    cached->for_each(feature, [&](std::uint32_t c, const Sums& sums) { to[c] -= sums; });
+    return;
+  }
+  const Sums* part = first_cells().data() + feature.offset;
+  const std::uint32_t n = feature.n_codes;
+  for (std::uint32_t c = 0; c < n; ++c) to[c] = from[c] - part[c];
 }
 
 template <class Sums>
+void PathHistogram<Sums>::Source::copy(const FeatureLayout& feature, Sums* to) const {
+  if (cached != nullptr && feature.kind == FeatureLayout::Kind::sparse) {
+    std::fill_n(to, feature.n_codes, Sums(Totals{}));
+    cached->for_each(feature, [&](std::uint32_t c, const Sums& sums) { to[c] = sums; });
+    return;
+  }
+  std::copy_n(first_cells().data() + feature.offset, feature.n_codes, to);
+}
+
+// Calls use(cell, sums) for the cells of sparse features that are apart from the others.
+template <class Sums>
 template <class Use>
-void PathHistogram<Sums>::Source::for_each(Use&& use) const {
-  const Array<Sums>& first = first_cells();
-  for (std::size_t c = 0; c < first.size(); ++c) use(c, first[c]);
+void PathHistogram<Sums>::Source::for_each_sparse(Use&& use) const {
   if (cached == nullptr) return;
   for (std::size_t i = 0; i < cached->cells.size(); ++i) use(cached->cells[i], cached->sums[i]);
 }
@@ -82,11 +98,9 @@ const Sums* PathHistogram<Sums>::cells(std::size_t depth, std::uint32_t number) 
     level.made_in[number] = level.turn;
     Sums* own = level.own.data() + feature.offset;
     if (level.source.is_sibling) {
-      std::copy_n(cells(depth - 1, number), feature.n_codes, own);
-      level.source.for_each(feature, [&](std::uint32_t c, const Sums& sums) { own[c] -= sums; });
+      level.source.subtract(feature, cells(depth - 1, number), own);
     } else {
-      std::fill_n(own, feature.n_codes, Sums(Totals{}));
-      level.source.for_each(feature, [&](std::uint32_t c, const Sums& sums) { own[c] = sums; });
+      level.source.copy(feature, own);
     }
     if (feature.counts_only_differing()) complete(feature, level.totals, own);
   }
@@ -104,11 +118,16 @@ const Sums* PathHistogram<Sums>::all_cells(std::size_t depth) {
   if (known.all_made_in == known.turn) {
     std::copy(known.own.begin(), known.own.end(), level.own.begin());
   } else {
-    level.own.fill(Sums(Totals{}));
-    known.source.for_each([&](std::size_t cell, const Sums& sums) { level.own[cell] += sums; });
+    const Array<Sums>& first = known.source.first_cells();
+    std::copy(first.begin(), first.end(), level.own.begin());
+    std::fill(level.own.begin() + first.size(), level.own.end(), Sums(Totals{}));
+    known.source.for_each_sparse(
+        [&](std::size_t cell, const Sums& sums) { level.own[cell] = sums; });
   }
   for (std::size_t d = from + 1; d <= depth; ++d) {
-    levels_[d].source.for_each(
+    const Array<Sums>& first = levels_[d].source.first_cells();
+    for (std::size_t c = 0; c < first.size(); ++c) level.own[c] -= first[c];
+    levels_[d].source.for_each_sparse(
         [&](std::size_t cell, const Sums& sums) { level.own[cell] -= sums; });
   }
   for (std::size_t f = 0; f < layout_.size(); ++f) {

@@ -47,10 +47,10 @@ class PathHistogram {
     bool is_sibling = false;
 
     const Array<Sums>& first_cells() const { return cached != nullptr ? cached->plain : *counted; }
+    void subtract(const FeatureLayout& feature, const Sums* from, Sums* to) const;
+    void copy(const FeatureLayout& feature, Sums* to) const;
     template <class Use>
-    void for_each(const FeatureLayout& feature, Use&& use) const;
-    template <class Use>
-    void for_each(Use&& use) const;
+    void for_each_sparse(Use&& use) const;
   };
   struct Level {
     Totals totals;
