@@ -85,6 +85,12 @@ NodeHistogram<Sums>& NodeHistogram<Sums>::operator-=(const NodeHistogram& part) 
 }
 
 template <class Sums>
+NodeHistogram<Sums>& NodeHistogram<Sums>::operator+=(const NodeHistogram& rows) {
+  for (std::size_t c = 0; c < plain.size(); ++c) plain[c] += rows.plain[c];
+  return *this;
+}
+
+template <class Sums>
 void NodeHistogram<Sums>::move_cells(const CodeLayout& before, const CodeLayout& after) noexcept {
   if (before.added().empty()) return;
   const std::uint32_t first = before.of(before.added()[0]).offset;

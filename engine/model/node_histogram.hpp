@@ -52,6 +52,8 @@ class NodeHistogram {
 
   // Subtracts the histogram of some of the node's rows.
   NodeHistogram& operator-=(const NodeHistogram& part);
+  // Adds the histogram of rows that enter the node. Not for layouts with sparse features.
+  NodeHistogram& operator+=(const NodeHistogram& rows);
 
   // Renumbers cells after columns without rows were removed from the layout.
   void move_cells(const CodeLayout& before, const CodeLayout& after) noexcept;

@@ -164,10 +164,12 @@ WipedVector<MovedRow> RowShard::shift(std::size_t t, const Tree& tree, NodeIndex
   return moved;
 }
 
-void RowShard::merge_leaves(std::size_t t, std::int32_t from, std::int32_t to) {
-  Array<Slot> moving(rows.size());
-  moving.resize(select_rows(trees[t].leaf_ids, rows.size(), {from}, moving.data()));
-  save_rows(t, {moving.data(), moving.size()});
+void RowShard::merge_leaves(std::size_t t, std::int32_t from, std::int32_t to,
+                            Array<Slot>& slots) {
+  slots.resize(rows.size() + slots_read_ahead);
+  const std::span<const Slot> moving(
+      slots.data(), select_rows(trees[t].leaf_ids, rows.size(), {from}, slots.data()));
+  save_rows(t, moving);
   trees[t].leaf_ids.visit([&]<class LeafId>(LeafId* ids) {
     for (const Slot row : moving) ids[row] = static_cast<LeafId>(to);
   });

@@ -99,8 +99,8 @@ class RowShard {
   // returns the rows of the subsample that moved.
   WipedVector<MovedRow> shift(std::size_t t, const Tree& tree, NodeIndex top, const Split& before,
                               const TrainingParams& params, LossKind kind, Array<Slot>& slots);
-  // Moves all rows of one leaf to another.
-  void merge_leaves(std::size_t t, std::int32_t from, std::int32_t to);
+  // Moves all rows of one leaf to another. `slots` is memory to work in.
+  void merge_leaves(std::size_t t, std::int32_t from, std::int32_t to, Array<Slot>& slots);
   // To be called before the leaf ids or recorded gradients of these rows change.
   void save_rows(std::size_t t, std::span<const Slot> slots);
 

@@ -50,7 +50,7 @@ void book_sums(const UpdateContext& context, std::size_t t, ChangedRows& changed
 
 namespace {
 
-// Removed rows of a leaf are booked together if a histogram has no more cells than so many per row.
+// Rows of a leaf are booked together if a histogram has no more cells than so many per row.
 constexpr std::size_t rows_together = 64;
 
 // A row with so many cells was booked in so many nodes. As if half of the histograms were cached, and
@@ -73,25 +73,6 @@ template <class Sums>
 HistogramBooker<Sums>::HistogramBooker(const UpdateContext& context)
     : context_(context), grouped_(GainBounds::are_grouped(context.model.layout())) {
   decodes_ = !grouped_ && GainBounds::are_kept(context.model.layout());
-}
-
-template <class Sums>
-std::span<const Code> HistogramBooker<Sums>::decode(const RowTable& rows, Slot row) {
-  codes_.clear();
-  for (std::size_t f = 0; f < rows.layout.size(); ++f)
-    codes_.push_back(rows.code(row, rows.layout[f], rows.layout[f].column));
-  return codes_;
-}
-
-template <class Sums>
-void HistogramBooker<Sums>::book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf,
-                                 const RowTable& rows, Slot row, const Totals& totals, bool enters,
-                                 const WipedVector<std::uint32_t>* features, TouchedNodes& touched,
-                                 UpdateCounts& counts) {
-  cells_.clear();
-  rows.for_each_cell(row, [&](std::uint32_t cell) { cells_.push_back(cell); });
-  const auto codes = decodes_ ? decode(rows, row) : std::span<const Code>();
-  book(nodes, top, leaf, {rows, row, cells_, codes, totals, enters, features}, touched, counts);
 }
 
 // As book() does, without histograms. What is counted must not depend on whether there are any.
@@ -156,8 +137,6 @@ bool HistogramBooker<Sums>::book_all(std::size_t t, const ChangedRows& changed,
           changed.enters(row) != back, grouped_ ? &changed.features_of(row) : nullptr},
          touched, counts);
   };
-  const CodeLayout& layout = model.layout();
-  const bool is_plain = decodes_ && layout.histogram_size() == layout.plain_size();
   for (std::size_t begin = 0; begin < by_leaf_.size();) {
     const std::size_t leaf = changed.leaf(t, by_leaf_[begin]);
     const std::size_t n = begin_[leaf] - begin;
@@ -167,41 +146,110 @@ bool HistogramBooker<Sums>::book_all(std::size_t t, const ChangedRows& changed,
     const auto split =
         std::ranges::partition_point(rows, [&](Slot row) { return !changed.enters(row); });
     const std::span<const Slot> removed(rows.begin(), split);
-    const bool together =
-        is_plain && !back && rows_together * removed.size() >= layout.histogram_size();
-    if (together) book_together(t, leaf, removed, changed, touched, counts);
+    const bool together = !back && pays_together(removed.size());
+    if (together) {
+      book_together(
+          nodes, no_node, nodes.tree.leaves[leaf], removed.size(), false,
+          [&](auto&& use) {
+            for (const Slot row : removed) use(changed.cells_of(row), recorded.of(row));
+          },
+          touched, counts);
+    }
     for (const Slot row : together ? rows.subspan(removed.size()) : rows) book_one(row);
   }
   return !by_leaf_.empty();
 }
 
-// Removed rows of a leaf: their histogram is subtracted from those on the path. What this moves the
-// sums of candidates by is known from it, and less than what single rows could move them by.
 template <class Sums>
-void HistogramBooker<Sums>::book_together(std::size_t t, std::size_t leaf,
-                                          std::span<const Slot> rows, const ChangedRows& changed,
-                                          TouchedNodes& touched, UpdateCounts& counts) {
-  TreeNodes& nodes = context_.model.nodes[t];
+bool HistogramBooker<Sums>::pays_together(std::size_t n_rows) const {
+  const CodeLayout& layout = context_.model.layout();
+  return decodes_ && layout.histogram_size() == layout.plain_size() &&
+         rows_together * n_rows >= layout.histogram_size();
+}
+
+// Rows of a leaf: their histogram is added to those on the path, or subtracted. for_each_row(use)
+// calls use(cells, totals) for each. What rows that leave move the sums of candidates by is known
+// from their histogram, and is less than what single rows could move them by. So many rows that
+// enter would leave little of the bounds, which are forgotten.
+template <class Sums>
+template <class ForEachRow>
+void HistogramBooker<Sums>::book_together(TreeNodes& nodes, NodeIndex top, NodeIndex leaf,
+                                          std::size_t n_rows, bool enters,
+                                          ForEachRow&& for_each_row, TouchedNodes& touched,
+                                          UpdateCounts& counts) {
   auto& histograms = std::get<TreeHistograms<Sums>>(nodes.histograms);
   const CodeLayout& layout = context_.model.layout();
-  const RecordedGradients recorded = changed.recorded_in(t, context_.model.loss.kind);
+  std::int64_t n_nodes = 0;
+  for (NodeIndex i = leaf; i != top; i = nodes.tree[i].parent) ++n_nodes;
   together_.plain.resize(layout.plain_size());
   together_.plain.fill(Sums(Totals{}));
   Totals totals;
-  for (const Slot row : rows) {
-    const Totals of_row = recorded.of(row);
+  for_each_row([&](std::span<const std::uint32_t> cells, const Totals& of_row) {
     totals += of_row;
-    together_.book(changed.cells_of(row), Sums(of_row), true);
-  }
-  const std::vector<FeatureDrift> drift = drift_of(layout, context_.gain, together_, totals);
-  std::int64_t n_nodes = 0;
-  for (NodeIndex i = nodes.tree.leaves[leaf]; i != no_node; i = nodes.tree[i].parent, ++n_nodes) {
+    together_.book(cells, Sums(of_row), true);
+    count_booking(cells.size(), n_nodes, counts);
+  });
+  std::vector<FeatureDrift> drift;
+  if (!enters) drift = drift_of(layout, context_.gain, together_, totals);
+  for (NodeIndex i = leaf; i != top; i = nodes.tree[i].parent) {
     const auto at = static_cast<std::size_t>(i);
     touched.touched[at] = true;
-    nodes.bounds[at].rows_removed(drift, static_cast<std::int64_t>(rows.size()));
-    if (histograms[at].cached) histograms[at] -= together_;
+    enters ? nodes.bounds[at].forget()
+           : nodes.bounds[at].rows_removed(drift, static_cast<std::int64_t>(n_rows));
+    if (!histograms[at].cached) continue;
+    enters ? histograms[at] += together_ : histograms[at] -= together_;
   }
-  for (const Slot row : rows) count_booking(changed.cells_of(row).size(), n_nodes, counts);
+}
+
+// Decodes a row once for all nodes it is booked in.
+template <class Sums>
+typename HistogramBooker<Sums>::BookedRow HistogramBooker<Sums>::decode(const RowTable& rows,
+                                                                        const MovedRow& row) {
+  cells_.clear();
+  rows.for_each_cell(row.row, [&](std::uint32_t cell) { cells_.push_back(cell); });
+  codes_.clear();
+  for (std::size_t f = 0; decodes_ && f < rows.layout.size(); ++f)
+    codes_.push_back(rows.code(row.row, rows.layout[f], rows.layout[f].column));
+  return {rows, row.row, cells_, codes_, row.totals, false, nullptr};
+}
+
+template <class Sums>
+void HistogramBooker<Sums>::book_moved(TreeNodes& nodes, NodeIndex top, const RowTable& rows,
+                                       std::span<const MovedRow> moved,
+                                       std::list<WipedVector<std::uint32_t>>& features,
+                                       TouchedNodes& touched, UpdateCounts& counts) {
+  const std::vector<NodeIndex>& leaves = nodes.tree.leaves;
+  n_leaving_.assign(leaves.size(), 0);
+  n_entering_.assign(leaves.size(), 0);
+  for (const MovedRow& row : moved) ++n_leaving_[row.from], ++n_entering_[row.to];
+  const auto book_leaf = [&](std::size_t leaf, std::size_t n, bool enters) {
+    if (!pays_together(n)) return;
+    book_together(
+        nodes, top, leaves[leaf], n, enters,
+        [&](auto&& use) {
+          for (const MovedRow& row : moved) {
+            if ((enters ? row.to : row.from) != leaf) continue;
+            cells_.clear();
+            rows.for_each_cell(row.row, [&](std::uint32_t cell) { cells_.push_back(cell); });
+            use(std::span<const std::uint32_t>(cells_), row.totals);
+          }
+        },
+        touched, counts);
+  };
+  for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) {
+    book_leaf(leaf, n_leaving_[leaf], false);
+    book_leaf(leaf, n_entering_[leaf], true);
+  }
+  for (const MovedRow& row : moved) {
+    const bool leaves_alone = !pays_together(n_leaving_[row.from]);
+    const bool enters_alone = !pays_together(n_entering_[row.to]);
+    if (!leaves_alone && !enters_alone) continue;
+    BookedRow booked = decode(rows, row);
+    if (grouped_) booked.features = &features.emplace_back(rows.present(row.row));
+    if (leaves_alone) book(nodes, top, leaves[row.from], booked, touched, counts);
+    booked.enters = true;
+    if (enters_alone) book(nodes, top, leaves[row.to], booked, touched, counts);
+  }
 }
 
 // The changed rows in the tree's subsample. Those of a leaf stay in order: removed rows first.

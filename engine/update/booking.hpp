@@ -1,6 +1,7 @@
 // Booking: what changed rows recorded is added to the nodes on their paths, or subtracted.
 #pragma once
 
+#include <list>
 #include <span>
 #include <vector>
 
@@ -37,11 +38,12 @@ class HistogramBooker {
  public:
   explicit HistogramBooker(const UpdateContext& context);
 
-  // Books a row of a table, which recorded `totals`, from its leaf up to, and without, `top`.
-  // `features` are those in which it differs from common codes, if gain bounds are grouped.
-  void book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf, const RowTable& rows, Slot row,
-            const Totals& totals, bool enters, const WipedVector<std::uint32_t>* features,
-            TouchedNodes& touched, UpdateCounts& counts);
+  // Books rows of a table that a shifted split moved from leaf to leaf below `top`, those of a leaf
+  // together if they are many. If gain bounds are grouped, `features` keeps the features in which
+  // the rows differ from common codes, for as long as `touched` refers to them.
+  void book_moved(TreeNodes& nodes, NodeIndex top, const RowTable& rows,
+                  std::span<const MovedRow> moved, std::list<WipedVector<std::uint32_t>>& features,
+                  TouchedNodes& touched, UpdateCounts& counts);
   // Books all changed rows of a tree, or books them back, those of a leaf together if they are many;
   // false if none is in the tree's subsample.
   // If the tree has no histograms because a refresh dropped them, only notes the nodes touched.
@@ -64,20 +66,24 @@ class HistogramBooker {
   };
   void book(TreeNodes& nodes, NodeIndex top, NodeIndex leaf, const BookedRow& row,
             TouchedNodes& touched, UpdateCounts& counts);
-  void book_together(std::size_t t, std::size_t leaf, std::span<const Slot> rows,
-                     const ChangedRows& changed, TouchedNodes& touched, UpdateCounts& counts);
-  std::span<const Code> decode(const RowTable& rows, Slot row);
+  template <class ForEachRow>
+  void book_together(TreeNodes& nodes, NodeIndex top, NodeIndex leaf, std::size_t n_rows,
+                     bool enters, ForEachRow&& for_each_row, TouchedNodes& touched,
+                     UpdateCounts& counts);
+  bool pays_together(std::size_t n_rows) const;
+  BookedRow decode(const RowTable& rows, const MovedRow& row);
   void sort_by_leaf(std::size_t t, const ChangedRows& changed);
   bool touch_paths(std::size_t t, const ChangedRows& changed, TouchedNodes& touched,
                    UpdateCounts& counts) const;
 
   const UpdateContext& context_;
   bool grouped_, decodes_;            // bounds are grouped, or of single features, or not kept
-  WipedVector<Code> codes_;           // of the row that is being booked
+  WipedVector<Code> codes_;           // of the moved row that is being booked
   WipedVector<std::uint32_t> cells_;  // that it falls into
   NodeHistogram<Sums> together_;      // of rows that are booked together
   std::vector<Slot> by_leaf_;         // the changed rows of a tree
   std::vector<std::uint32_t> begin_;  // the end of the rows of a leaf in by_leaf_
+  std::vector<std::size_t> n_leaving_, n_entering_;  // moved rows by leaf
 };
 
 }  // namespace graftboost

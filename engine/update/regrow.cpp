@@ -201,7 +201,8 @@ void Regrower<Sums>::swap_growth(std::size_t t, const GrowthSwap& swap, UpdateCo
   if (swap.split != no_node) {
     const std::int32_t kept = tree[tree[swap.split].left].leaf;
     spare = tree[tree[swap.split].right].leaf;
-    for (RowShard& shard : model_.shards) shard.merge_leaves(t, spare, kept);
+    for (std::size_t s = 0; s < model_.shards.size(); ++s)
+      model_.shards[s].merge_leaves(t, spare, kept, slots_[s]);
     undo.emplace_back();
     undo.back().node = swap.split;
     undo.back().leaf_ids = {kept};

@@ -111,14 +111,9 @@ void SplitChecker<Sums>::resume(TreeCheck<Sums>& check) {
         };
         change(from, false);
         change(to, true);
-        const WipedVector<std::uint32_t>* features = nullptr;
-        if (evaluation_.grouped())
-          features = &check.moved_features.emplace_back(part.rows->present(row.row));
-        booker_.book(*nodes_, top, from, *part.rows, row.row, row.totals, false, features,
-                     check.touched, check.counts);
-        booker_.book(*nodes_, top, to, *part.rows, row.row, row.totals, true, features,
-                     check.touched, check.counts);
       }
+      booker_.book_moved(*nodes_, top, *part.rows, part.moved, check.moved_features, check.touched,
+                         check.counts);
     }
   }
   for (const Shift& shift : shifts) {

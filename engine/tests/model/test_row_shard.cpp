@@ -59,7 +59,8 @@ struct Fixture {
           for (const Slot slot : slots)
             shard.place(t, slot, static_cast<std::uint16_t>(random.below(5)), 77);
         }
-        shard.merge_leaves(t, 0, 1);
+        Array<Slot> to_work_in;
+        shard.merge_leaves(t, 0, 1, to_work_in);
         for (Slot slot = 0; slot < shard.size(); ++slot) CHECK(shard.trees[t].leaf_ids[slot] != 0);
       }
     }
