@@ -175,8 +175,8 @@ void RowShard::merge_leaves(std::size_t t, std::int32_t from, std::int32_t to,
   });
 }
 
-void RowShard::save_rows(std::size_t t, std::span<const Slot> slots) {
-  undo_->save_rows(t, trees[t], slots);
+std::span<const Slot> RowShard::save_rows(std::size_t t, std::span<const Slot> slots) {
+  return undo_->save_rows(t, trees[t], slots);
 }
 
 void RowShard::commit(const std::vector<RowTable::Move>& moves) noexcept {

@@ -101,8 +101,9 @@ class RowShard {
                               const TrainingParams& params, LossKind kind, Array<Slot>& slots);
   // Moves all rows of one leaf to another. `slots` is memory to work in.
   void merge_leaves(std::size_t t, std::int32_t from, std::int32_t to, Array<Slot>& slots);
-  // To be called before the leaf ids or recorded gradients of these rows change.
-  void save_rows(std::size_t t, std::span<const Slot> slots);
+  // To be called before the leaf ids or recorded gradients of these rows change. Returns a copy of
+  // the slots that is valid until the update ends, readable like rows_in().
+  std::span<const Slot> save_rows(std::size_t t, std::span<const Slot> slots);
 
   // The moves by which commit() fills the slots of removed rows.
   std::vector<RowTable::Move> moves_to_commit() const { return rows.moves_to_vacate(removed_); }

@@ -22,14 +22,17 @@ class RowUndo {
   RowUndo(const RowTable& rows, std::size_t n_trees) : extent_(rows.extent()), trees_(n_trees) {}
 
   std::size_t n_rows() const { return extent_.n; }
-  // Several threads may save rows of one tree, if no two save the same row.
-  void save_rows(std::size_t t, const TreeRows& tree, std::span<const Slot> slots);
+  // Several threads may save rows of one tree, if no two save the same row. Returns its copy of the
+  // slots, which can be read for `slots_read_ahead` elements past the end.
+  std::span<const Slot> save_rows(std::size_t t, const TreeRows& tree,
+                                  std::span<const Slot> slots);
   void save_layout(CodeLayout layout) noexcept { layout_ = std::move(layout); }
   void restore(RowTable& rows, std::vector<TreeRows>& trees) noexcept;
 
  private:
   struct SavedRows {
-    Array<Slot> slots;
+    Array<Slot> slots;  // and elements to be read ahead
+    std::size_t size = 0;
     GradientArray recorded;
     Array<std::uint16_t> leaf_ids;
   };

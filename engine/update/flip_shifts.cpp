@@ -51,9 +51,13 @@ FlipShifts::OfTree FlipShifts::table_of(std::size_t t, double scale) const {
   const auto optimism_at = [&](NodeIndex i) {
     return on_leaf_grid(scale * optimism * model.leaf_value(tree[i].sums));
   };
-  for (const NodeIndex leaf : tree.leaves) {
+  std::vector<bool> is_needed(tree.leaves.size(), changed_.size() >= tree.leaves.size());
+  for (std::size_t row = 0; row < changed_.size() && changed_.size() < tree.leaves.size(); ++row)
+    is_needed[changed_.leaf(t, row)] = true;
+  for (std::size_t id = 0; id < tree.leaves.size(); ++id) {
+    const NodeIndex leaf = tree.leaves[id];
     table.begin.push_back(static_cast<std::uint32_t>(table.paths.size()));
-    if (leaf == no_node) continue;
+    if (leaf == no_node || !is_needed[id]) continue;
     NodeIndex child = leaf;
     for (NodeIndex at = tree[child].parent; at != no_node; child = at, at = tree[at].parent) {
       const std::uint32_t flip = flip_of[static_cast<std::size_t>(at)];

@@ -24,8 +24,22 @@ Regrower<Sums>::Regrower(const UpdateContext& context, FreshGradients& fresh,
       slots_(context.model.shards.size()) {}
 
 template <class Sums>
-Regrown<Sums> Regrower<Sums>::regrow(std::size_t t, NodeIndex node, UpdateCounts& counts) {
-  return regrow(t, node, model_.nodes.tree(t).n_leaves_under(node), {}, counts);
+std::vector<ReachingRows> Regrower<Sums>::find_rows(std::size_t t, NodeIndex node) {
+  const std::vector<std::int32_t> leaves = model_.nodes.tree(t).leaf_ids_under(node);
+  std::vector<ReachingRows> found;
+  for (std::size_t s = 0; s < model_.shards.size(); ++s) {
+    RowShard& shard = model_.shards[s];
+    const auto [inside, outside] = shard.rows_in(t, leaves, model_.params, slots_[s]);
+    found.push_back({shard.save_rows(t, inside), shard.save_rows(t, outside)});
+  }
+  return found;
+}
+
+template <class Sums>
+Regrown<Sums> Regrower<Sums>::regrow(std::size_t t, NodeIndex node,
+                                     const std::vector<ReachingRows>& reaching,
+                                     UpdateCounts& counts) {
+  return regrow(t, node, reaching, model_.nodes.tree(t).n_leaves_under(node), {}, counts);
 }
 
 template <class Sums>
@@ -59,7 +73,8 @@ NodeHistogram<Sums> Regrower<Sums>::derive(const TreeNodes& nodes, NodeIndex i) 
 // Regrows what is below a node to so many leaves. `spare` are leaf ids that may be used besides its
 // own.
 template <class Sums>
-Regrown<Sums> Regrower<Sums>::regrow(std::size_t t, NodeIndex top, int n_leaves,
+Regrown<Sums> Regrower<Sums>::regrow(std::size_t t, NodeIndex top,
+                                     const std::vector<ReachingRows>& reaching, int n_leaves,
                                      const std::vector<std::int32_t>& spare, UpdateCounts& counts) {
   const TreeNodes& nodes = model_.nodes[t];
   const std::vector<std::int32_t> leaves = nodes.tree.leaf_ids_under(top);
@@ -78,11 +93,9 @@ Regrown<Sums> Regrower<Sums>::regrow(std::size_t t, NodeIndex top, int n_leaves,
   std::size_t n_inside = 0;
   for (std::size_t s = 0; s < model_.shards.size(); ++s) {
     RowShard& shard = model_.shards[s];
-    const auto [inside, outside] = shard.rows_in(t, leaves, model_.params, slots_[s]);
+    const auto [inside, outside] = reaching[s];
     if (!counted.empty())
       accumulate(shard.rows, shard.recorded_in(t, model_.loss.kind), inside, counted.data());
-    shard.save_rows(t, inside);
-    shard.save_rows(t, outside);
     result.more_squares += record_fresh(t, s, inside);
     std::copy(inside.begin(), inside.end(), rows_.start(s, inside.size()));
     if (model_.params.subsample < 1)
@@ -211,7 +224,7 @@ void Regrower<Sums>::swap_growth(std::size_t t, const GrowthSwap& swap, UpdateCo
     while (std::binary_search(used.begin(), used.end(), spare)) ++spare;
   }
   std::vector<Regrown<Sums>> regrown;
-  regrown.push_back(regrow(t, swap.leaf, 2, {spare}, counts));
+  regrown.push_back(regrow(t, swap.leaf, find_rows(t, swap.leaf), 2, {spare}, counts));
   const bool undoes = !undo.empty();
   const std::int32_t kept = undoes ? undo[0].leaf_ids[0] : -1;
   join(t, std::move(regrown), std::move(undo), counts);

@@ -32,14 +32,19 @@ class Regrower {
   Regrower(const UpdateContext& context, FreshGradients& fresh, const GrowingCells& cells,
            SplitChecker<Sums>& checker);
 
-  // Regrows the part of a tree below a node, with as many leaves as it has. Only the rows change.
-  Regrown<Sums> regrow(std::size_t t, NodeIndex node, UpdateCounts& counts);
+  // Finds the rows that reach a node, per shard, and saves what they recorded. This depends on no
+  // other tree, so it can be done for the nodes of all trees side by side, before they are regrown.
+  std::vector<ReachingRows> find_rows(std::size_t t, NodeIndex node);
+  // Regrows the part of a tree below a node, which these rows reach, with as many leaves as it has.
+  // Only the rows change.
+  Regrown<Sums> regrow(std::size_t t, NodeIndex node, const std::vector<ReachingRows>& reaching,
+                       UpdateCounts& counts);
   // Grafts regrown nodes into their tree, and replays the growth order.
   void graft_in(std::size_t t, std::vector<Regrown<Sums>> regrown, UpdateCounts& counts);
 
  private:
-  Regrown<Sums> regrow(std::size_t t, NodeIndex top, int n_leaves,
-                       const std::vector<std::int32_t>& spare, UpdateCounts& counts);
+  Regrown<Sums> regrow(std::size_t t, NodeIndex top, const std::vector<ReachingRows>& reaching,
+                       int n_leaves, const std::vector<std::int32_t>& spare, UpdateCounts& counts);
   bool is_derivable(const TreeNodes& nodes, NodeIndex i) const;
   NodeHistogram<Sums> derive(const TreeNodes& nodes, NodeIndex i) const;
   // Returns what it adds to the tree's sum of squared gradients.

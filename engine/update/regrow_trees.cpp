@@ -1,6 +1,7 @@
 #include "update/regrow_trees.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -25,11 +26,21 @@ class IterationRegrower {
         n_threads_(static_cast<int>(checkers.size())),
         fresh_(context.model, n_threads_),
         cells_(GrowingCells::of_layout(context.model.shards)) {
-    for (std::size_t t = 0; t < progress.size(); ++t) {
-      for (const NodeIndex i : progress[t].failed) n_rows_left_ += n_rows_at(t, i);
-    }
     for (const auto& checker : checkers)
       idle_.push_back(std::make_unique<Regrower<Sums>>(context, fresh_, cells_, *checker));
+    tasks_.resize(progress.size());
+    std::vector<Task*> all;
+    for (std::size_t t = 0; t < progress.size(); ++t) {
+      for (const NodeIndex i : progress[t].failed)
+        tasks_[t].push_back({t, i, n_rows_at(t, i), {}, {}, {}});
+      for (Task& task : tasks_[t]) {
+        n_rows_left_ += task.n_rows;
+        all.push_back(&task);
+      }
+    }
+    with_regrowers(all.size(), [&](Regrower<Sums>& regrower, std::size_t i) {
+      all[i]->reaching = regrower.find_rows(all[i]->t, all[i]->node);
+    });
   }
 
   // Regrows the nodes of the trees from `first` to `end` side by side, the largest first, so that
@@ -41,8 +52,7 @@ class IterationRegrower {
       if (!progress_[t].order_changed) continue;
       trees.push_back(t);
       context_.undo.save_tree(t);
-      for (const NodeIndex i : progress_[t].failed)
-        tasks.push_back({t, i, n_rows_at(t, i), {}, {}});
+      std::move(tasks_[t].begin(), tasks_[t].end(), std::back_inserter(tasks));
     }
     if (trees.empty()) return;
     std::int64_t n_rows = 0;
@@ -53,7 +63,8 @@ class IterationRegrower {
     std::stable_sort(tasks.begin(), tasks.end(),
                      [](const Task& a, const Task& b) { return a.n_rows > b.n_rows; });
     with_regrowers(tasks.size(), [&](Regrower<Sums>& regrower, std::size_t i) {
-      tasks[i].regrown = regrower.regrow(tasks[i].t, tasks[i].node, tasks[i].counts);
+      Task& task = tasks[i];
+      task.regrown = regrower.regrow(task.t, task.node, task.reaching, task.counts);
     });
     for (const Task& task : tasks) progress_[task.t].counts += task.counts;
     with_regrowers(trees.size(), [&](Regrower<Sums>& regrower, std::size_t j) {
@@ -71,6 +82,7 @@ class IterationRegrower {
     std::size_t t;
     NodeIndex node;
     std::int64_t n_rows;
+    std::vector<ReachingRows> reaching;  // the rows, per shard
     UpdateCounts counts;
     Regrown<Sums> regrown;
   };
@@ -103,6 +115,7 @@ class IterationRegrower {
   GrowingCells cells_;
   std::mutex idle_lock_;
   std::vector<std::unique_ptr<Regrower<Sums>>> idle_;
+  std::vector<std::vector<Task>> tasks_;  // per tree, until they are done
 };
 
 }  // namespace

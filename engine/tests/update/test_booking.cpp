@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <cstdint>
+#include <list>
 #include <set>
 #include <variant>
 #include <vector>
 
+#include "model/rows_by_node.hpp"
 #include "tests/check.hpp"
 #include "tests/models.hpp"
 #include "tests/update/started_update.hpp"
@@ -98,20 +101,13 @@ TEST_CASE("unbooking restores every histogram") {
     Random random(3);
     StartedUpdate update(options, 150, 8, 0.05, 3);
     ModelState& model = update.model;
-    const bool grouped = GainBounds::are_grouped(model.layout());
     UpdateCounts counts;
     book_trees(
         update, random, counts,
         [&]<class Sums>(HistogramBooker<Sums>& booker, std::size_t t, TouchedNodes& touched) {
           TreeNodes& nodes = model.nodes[t];
           booker.book_all(t, *update.changed, touched, counts);
-          const auto recorded = update.changed->recorded_in(t, model.loss.kind);
-          for (Slot row = 0; row < update.changed->size(); ++row) {
-            if (!model.params.in_subsample(t, update.changed->rows().ids[row])) continue;
-            booker.book(nodes, no_node, nodes.tree.leaves[update.changed->leaf(t, row)],
-                        update.changed->rows(), row, recorded.of(row), !update.changed->enters(row),
-                        grouped ? &update.changed->features_of(row) : nullptr, touched, counts);
-          }
+          booker.book_all(t, *update.changed, touched, counts, true);
           const auto& now = std::get<TreeHistograms<Sums>>(nodes.histograms);
           const auto& then = std::get<TreeHistograms<Sums>>(update.before.nodes[t].histograms);
           REQUIRE(now.size() == then.size());
@@ -121,6 +117,79 @@ TEST_CASE("unbooking restores every histogram") {
           }
         });
   }
+}
+
+// Rows of the subsample that are in one of the leaves below `top` move to others of them: all rows of
+// the first leaf, few of the others.
+std::vector<MovedRow> move_rows(ModelState& model, std::size_t t, NodeIndex top, RowShard& shard) {
+  const std::vector<std::int32_t> leaves = model.nodes.tree(t).leaf_ids_under(top);
+  std::vector<MovedRow> moved;
+  const RecordedGradients recorded = shard.recorded_in(t, model.loss.kind);
+  for (Slot row = 0; row < shard.size(); ++row) {
+    const auto found = std::ranges::find(leaves, std::int32_t{shard.trees[t].leaf_ids[row]});
+    if (found == leaves.end() || !model.params.in_subsample(t, shard.rows.ids[row])) continue;
+    if (found != leaves.begin() && row % 8 != 0) continue;
+    const auto next = found + 1 == leaves.end() ? leaves.begin() : found + 1;
+    const auto to = static_cast<std::uint16_t>(*next);
+    moved.push_back({row, static_cast<std::uint16_t>(*found), to, recorded.of(row)});
+    shard.place(t, row, to, recorded.gradient[row]);
+  }
+  return moved;
+}
+
+TEST_CASE("rows that move from leaf to leaf are booked, together and one by one") {
+  std::size_t n_nodes = 0, n_bounded = 0;
+  for (const ModelOptions& options : various_models()) {
+    StartedUpdate update(options, 400, 0, 0, 6);
+    ModelState& model = update.model;
+    const bool grouped = GainBounds::are_grouped(model.layout());
+    for_sums_of(model, [&]<class Sums>(Sums) {
+      HistogramBooker<Sums> booker(*update.context);
+      for (std::size_t t = 0; t < model.nodes.size(); ++t) {
+        TreeNodes& nodes = model.nodes[t];
+        for (NodeIndex top = 0; top < static_cast<NodeIndex>(nodes.tree.nodes.size()); ++top) {
+          if (nodes.tree[top].is_leaf()) continue;
+          for (RowShard& shard : model.shards) {
+            const std::vector<MovedRow> moved = move_rows(model, t, top, shard);
+            std::set<NodeIndex> expected;
+            const auto change = [&](std::uint16_t leaf, const Totals& totals, bool enters) {
+              for (NodeIndex i = nodes.tree.leaves[leaf]; i != top; i = nodes.tree[i].parent) {
+                expected.insert(i);
+                enters ? nodes.tree[i].sums += totals : nodes.tree[i].sums -= totals;
+              }
+            };
+            for (const MovedRow& row : moved) {
+              change(row.from, row.totals, false);
+              change(row.to, row.totals, true);
+            }
+            TouchedNodes touched;
+            touched.reset(nodes.tree.nodes.size(), grouped);
+            UpdateCounts counts;
+            std::list<WipedVector<std::uint32_t>> features;
+            booker.book_moved(nodes, top, shard.rows, moved, features, touched, counts);
+            for (std::size_t i = 0; i < touched.touched.size(); ++i)
+              CHECK_EQ(touched[static_cast<NodeIndex>(i)],
+                       expected.contains(static_cast<NodeIndex>(i)));
+            n_nodes += expected.size();
+            for (const NodeIndex i : expected)
+              n_bounded += nodes.bounds[static_cast<std::size_t>(i)].known();
+          }
+        }
+        // By leaf ids, because the rows are not in the leaves that their codes lead to.
+        const RowsByNode by_node(model, t);
+        const auto& histograms = std::get<TreeHistograms<Sums>>(nodes.histograms);
+        for (std::size_t i = 0; i < histograms.size(); ++i) {
+          const auto index = static_cast<NodeIndex>(i);
+          CHECK(nodes.tree[index].sums == by_node.total(index));
+          if (!histograms[i].cached) continue;
+          Histogram<Sums> counted = by_node.count<Sums>(index);
+          CHECK(histograms[i] == NodeHistogram<Sums>(model.layout(), counted));
+        }
+      }
+    });
+  }
+  CHECK(n_bounded > 0);
+  CHECK(n_bounded < n_nodes);
 }
 
 TEST_CASE("cells of columns that are laid out are booked for the rows that stay") {
