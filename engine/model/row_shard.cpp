@@ -164,8 +164,7 @@ WipedVector<MovedRow> RowShard::shift(std::size_t t, const Tree& tree, NodeIndex
   return moved;
 }
 
-void RowShard::merge_leaves(std::size_t t, std::int32_t from, std::int32_t to,
-                            Array<Slot>& slots) {
+void RowShard::merge_leaves(std::size_t t, std::int32_t from, std::int32_t to, Array<Slot>& slots) {
   slots.resize(rows.size() + slots_read_ahead);
   const std::span<const Slot> moving(
       slots.data(), select_rows(trees[t].leaf_ids, rows.size(), {from}, slots.data()));

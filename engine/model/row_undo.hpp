@@ -24,8 +24,7 @@ class RowUndo {
   std::size_t n_rows() const { return extent_.n; }
   // Several threads may save rows of one tree, if no two save the same row. Returns its copy of the
   // slots, which can be read for `slots_read_ahead` elements past the end.
-  std::span<const Slot> save_rows(std::size_t t, const TreeRows& tree,
-                                  std::span<const Slot> slots);
+  std::span<const Slot> save_rows(std::size_t t, const TreeRows& tree, std::span<const Slot> slots);
   void save_layout(CodeLayout layout) noexcept { layout_ = std::move(layout); }
   void restore(RowTable& rows, std::vector<TreeRows>& trees) noexcept;
 

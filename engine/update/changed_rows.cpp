@@ -32,19 +32,16 @@ ChangedRows::ChangedRows(const ModelState& model, int n_threads) {
       leaves_[t * n + i] = tree.leaf_ids[locations_[i].slot];
     }
     const Tree& tree = model.nodes.tree(t);
-    for (std::size_t i = n_removed_; i < n; ++i) {
-      const auto row = static_cast<Slot>(i);
-      const NodeIndex leaf =
-          tree.route([&](std::uint32_t column) { return rows_.code(row, column); });
+    route(tree, n_removed_, n, [&](std::size_t i, NodeIndex leaf) {
       leaves_[t * n + i] = static_cast<std::uint16_t>(tree[leaf].leaf);
-    }
+    });
   };
+  list_cells();
   constexpr std::size_t few = 4096;  // copied before a second thread has started
   const std::size_t trees_together = std::max<std::size_t>(few / std::max<std::size_t>(n, 1), 1);
   parallel_blocks(n_threads, n_trees, trees_together, [&](std::size_t begin, std::size_t end) {
     for (std::size_t t = begin; t < end; ++t) copy(t);
   });
-  list_cells();
   if (!GainBounds::are_grouped(model.layout())) return;
   for (Slot row = 0; row < n; ++row) features_.push_back(rows_.present(row));
 }

@@ -8,6 +8,7 @@
 
 #include "core/array.hpp"
 #include "model/model_state.hpp"
+#include "update/routing.hpp"
 
 namespace graftboost {
 
@@ -45,6 +46,9 @@ class ChangedRows {
     const std::size_t n = rows_.layout.size();
     return std::span(codes_).subspan(row * n, n);
   }
+  // Calls use(row, leaf) with the leaves of a tree that the rows from begin to end reach.
+  template <class Use>
+  void route(const Tree& tree, std::size_t begin, std::size_t end, Use&& use) const;
   // The bundled and sparse features in which a row differs from the common code, if gain bounds are
   // grouped.
   const WipedVector<std::uint32_t>& features_of(std::size_t row) const { return features_[row]; }
@@ -86,5 +90,19 @@ class ChangedRows {
   WipedVector<Totals> new_totals_;  // by tree, then row
   WipedVector<std::uint16_t> new_leaves_;
 };
+
+template <class Use>
+void ChangedRows::route(const Tree& tree, std::size_t begin, std::size_t end, Use&& use) const {
+  if (end - begin >= tree.nodes.size() / 4 && !codes_.empty()) {
+    if (const Routing routing(tree, rows_.layout); routing.is_possible()) {
+      for (std::size_t row = begin; row < end; ++row) use(row, routing.leaf_of(codes_of(row)));
+      return;
+    }
+  }
+  for (std::size_t row = begin; row < end; ++row) {
+    const auto slot = static_cast<Slot>(row);
+    use(row, tree.route([&](std::uint32_t column) { return rows_.code(slot, column); }));
+  }
+}
 
 }  // namespace graftboost

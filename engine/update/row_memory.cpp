@@ -85,16 +85,12 @@ ChangedScores scores_when_booked(const UpdateContext& context, const ChangedRows
 ChangedScores scores_now(const UpdateContext& context, const ChangedRows& changed,
                          const std::vector<bool>& restructured) {
   const ModelState& model = context.model;
-  const RowTable& rows = changed.rows();
   const std::size_t k_trees = model.base_scores.size();
   const auto route_rows = [&](std::size_t t, std::size_t begin, std::size_t end, double* to) {
     if (!restructured[t]) return false;
     const Tree& tree = model.nodes.tree(t);
-    for (std::size_t i = begin; i < end; ++i) {
-      const auto row = static_cast<Slot>(i);
-      to[i * k_trees] +=
-          tree[tree.route([&](std::uint32_t column) { return rows.code(row, column); })].value;
-    }
+    changed.route(tree, begin, end,
+                  [&](std::size_t i, NodeIndex leaf) { to[i * k_trees] += tree[leaf].value; });
     return true;
   };
   return add_up(
