@@ -44,6 +44,7 @@ class BinChooser {
   void finish_features();
 
   // Round 4, if there are candidates worth bundling.
+  const std::vector<Feature>& features() const { return features_; }
   BundleCandidates bundle_candidates() const { return {columns_, features_}; }
   RowSample bundle_sample() const;
   void bundle(const BundleCandidates& candidates, const BundleConflicts& conflicts) {

@@ -22,6 +22,33 @@
 
 namespace graftboost {
 
+// Combine what shards contribute to rounds 2 and 3.
+void merge_all(std::vector<Distribution>& to, const std::vector<Distribution>& more);
+void take_least(ColumnValues& to, const ColumnValues& more);
+
+// What the rows of all shards contribute together, wherever they are.
+class RowsToBin {
+ public:
+  virtual std::size_t n_rows() const = 0;
+  virtual std::size_t n_columns() const = 0;
+  virtual bool is_sparse() const = 0;
+  // To be called first.
+  virtual void draw(const RowSample& sample) = 0;
+  virtual NonzeroCounts nonzero_counts() = 0;
+  virtual void select(const std::vector<std::uint32_t>& columns) = 0;
+  // May be called from several threads.
+  virtual std::vector<Distribution> distributions(std::size_t begin, std::size_t end) = 0;
+  virtual ColumnValues least_above(const ColumnValues& lower, int n_threads) = 0;
+  virtual BundleConflicts conflicts(const BinChooser& chooser,
+                                    const BundleCandidates& candidates) = 0;
+
+ protected:
+  ~RowsToBin() = default;
+};
+
+BinMap find_bins(RowsToBin& rows, const GivenColumns& given, const BinningParams& params,
+                 int n_threads);
+
 // The bins of the rows of all shards: bit for bit those of one table that holds all of them. Ids
 // must be distinct over all shards. There is at least one shard, all have the same number of
 // columns, and some may be empty.

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "data/bins.hpp"
@@ -82,6 +83,10 @@ class BundleConflicts {
       for (const std::size_t j : differing)
         words_[i * n_words_ + j / 64] |= std::uint64_t{1} << (j % 64);
     }
+  }
+  std::span<const std::uint64_t> words() const { return words_; }
+  void add_words(std::span<const std::uint64_t> words) {
+    for (std::size_t w = 0; w < words_.size(); ++w) words_[w] |= words[w];
   }
   BundleConflicts& operator|=(const BundleConflicts& other) {
     for (std::size_t w = 0; w < words_.size(); ++w) words_[w] |= other.words_[w];

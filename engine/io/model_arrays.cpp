@@ -245,7 +245,7 @@ std::vector<ModelArray> arrays_of(const ModelState& model, bool state, bool room
   }
   collector.make("tree_squares", std::move(squares));
   if (!model.deferred.empty()) collect_deferred(collector, model, nodes);
-  const std::size_t rows = with_room(model.n_rows(), room);
+  const std::size_t rows = with_room(model.shards.n_rows(), room);
   collect_rows(collector, model.shards[0].rows, rows);
   collect_trees_of_rows(collector, model, rows);
   collect_histograms(collector, model);
@@ -260,7 +260,7 @@ Summary summary_of(const ModelState& model, bool state, bool room) {
   summary.packed = !state || model.nodes.holds_packed_sums();
   summary.params.updatable = state;
   if (!state) return summary;
-  summary.n_rows = model.n_rows();
+  summary.n_rows = model.shards.n_rows();
   summary.room = with_room(summary.n_rows, room);
   const bool merges = model.shards.size() > 1;
   for (const RowShard& shard : model.shards) summary.n_entries += n_entries(shard.rows, merges);

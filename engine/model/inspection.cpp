@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "model/rows_by_node.hpp"
 #include "train/split_evaluation.hpp"
+#include "update/row_answers.hpp"
 
 namespace graftboost {
 namespace {
@@ -51,14 +51,13 @@ SplitRank rank_split(const GainParams& params, const CodeLayout& layout, const T
 std::vector<SplitRank> rank_splits(const ModelState& model, std::size_t t) {
   const Tree& tree = model.nodes.tree(t);
   const GainParams params = model.gain_params();
-  const RowsByNode rows(model, t);
+  std::vector<NodeIndex> splits;
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i)
+    if (!tree.nodes[i].is_leaf()) splits.push_back(static_cast<NodeIndex>(i));
+  const std::vector<Histogram<WideSums>> counted = count_before<WideSums>(model, t, splits);
   std::vector<SplitRank> ranks;
-  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
-    if (tree.nodes[i].is_leaf()) continue;
-    const auto node = static_cast<NodeIndex>(i);
-    const Histogram<WideSums> histogram = rows.count<WideSums>(node);
-    ranks.push_back(rank_split(params, model.layout(), tree, node, histogram.data()));
-  }
+  for (std::size_t i = 0; i < splits.size(); ++i)
+    ranks.push_back(rank_split(params, model.layout(), tree, splits[i], counted[i].data()));
   return ranks;
 }
 
@@ -99,6 +98,7 @@ std::vector<std::uint8_t> held_codes(const ModelState& model, std::uint32_t feat
   std::vector<std::uint8_t> held((*model.bins)[feature].n_codes());
   for (const RowShard& shard : model.shards)
     for (Slot row = 0; row < shard.size(); ++row) held[shard.rows.code(row, feature)] = 1;
+  if (model.elsewhere) model.elsewhere->mark_held_codes(feature, held);
   return held;
 }
 

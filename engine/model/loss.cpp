@@ -72,36 +72,34 @@ std::int32_t Loss::target_on_grid(double y) const {
 
 // Everything here is a sum or an order statistic of integers, so it does not depend on the order of
 // rows.
-void Loss::set_weight_scale(std::span<const std::span<const double>> weights) {
-  constexpr int precision = 40;  // bits of a weight below the largest
+namespace {
+
+// The median of positive weights in whole units; the lower one of two.
+Weight median_in_units(const WeightStatistics& weights, std::uint64_t n, double top, int bits) {
+  constexpr int step_bits = std::bit_width(WeightStatistics::n_counts) - 1;
+  std::uint64_t rank = (n - 1) / 2;
+  std::int32_t from = 0;
+  for (int shift = step_bits; shift >= 0; shift -= step_bits) {
+    const std::vector<std::uint64_t> counts = weights.count({top, bits, from, shift});
+    std::int32_t step = 0;
+    for (; rank >= counts[static_cast<std::size_t>(step)]; ++step)
+      rank -= counts[static_cast<std::size_t>(step)];
+    from += step << shift;
+  }
+  return from;
+}
+
+}  // namespace
+
+void Loss::set_weight_scale(const WeightStatistics& weights) {
+  constexpr int precision = WeightStatistics::precision;
   const int most_bits = kind == LossKind::squared ? 20 : 24;
-  const auto each = [&](auto&& use) {
-    for (const std::span<const double> part : weights)
-      for (const double weight : part) use(weight);
-  };
-  double largest = 0;
-  each([&](double weight) { largest = std::max(largest, weight); });
-  const double top = power_of_two_below(largest);
-  unsigned __int128 sum = 0;
-  std::size_t n = 0;
-  each([&](double weight) {
-    sum += static_cast<std::uint64_t>(std::nearbyint(std::ldexp(weight / top, precision)));
-    n += weight != 0;
-  });
+  const double top = power_of_two_below(weights.largest());
+  const WeightStatistics::Sum sum = weights.sum(top);
   // The finest unit for which the sums do not overflow, as a fraction of `top`.
   const int room = std::bit_width(static_cast<std::uint64_t>(most_weight() / 2)) - 1;
-  const int bits = std::clamp(room + precision - bit_width(sum - 1), 0, most_bits);
-
-  WipedVector<Weight> units;
-  units.reserve(n);
-  each([&](double weight) {
-    if (weight == 0) return;
-    const double in_units = std::nearbyint(std::ldexp(weight / top, bits));
-    units.push_back(static_cast<Weight>(std::max(1.0, in_units)));
-  });
-  const auto median = units.begin() + static_cast<std::ptrdiff_t>((n - 1) / 2);
-  std::nth_element(units.begin(), median, units.end());
-  const double typical = *median;
+  const int bits = std::clamp(room + precision - bit_width(sum.weight - 1), 0, most_bits);
+  const double typical = median_in_units(weights, sum.n_positive, top, bits);
   weighted = true;
   // The smallest doubles have no power of two so far below them.
   weight_scale = std::max(std::ldexp(top, std::ilogb(typical) - bits),

@@ -16,6 +16,7 @@
 #include "core/types.hpp"
 #include "model/dither.hpp"
 #include "model/gradient_array.hpp"
+#include "model/weights.hpp"
 
 namespace graftboost {
 
@@ -130,9 +131,8 @@ struct Loss {
     const int shift = kind == LossKind::squared ? weighted_gradient_shift : 0;
     return (largest_sum / largest_of_row()) << shift;
   }
-  // Sets the scale and the unit of weights and the typical weight, for rows with these weights, of
-  // which at least one is positive. The weights may lie in several arrays.
-  void set_weight_scale(std::span<const std::span<const double>> weights);
+  // Sets the scale and the unit of weights and the typical weight, for rows with these weights.
+  void set_weight_scale(const WeightStatistics& weights);
 
   // What one unit of a gradient that a row records is worth, without its weight.
   double gradient_grid() const { return kind == LossKind::squared ? target_grid : 0x1p-15; }

@@ -1,6 +1,7 @@
 #include "model/model.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 #include "core/stack.hpp"
@@ -8,6 +9,7 @@
 #include "io/validate_state.hpp"
 #include "model/state_check.hpp"
 #include "predict/scorer.hpp"
+#include "remote/node_half.hpp"
 #include "train/refit.hpp"
 #include "update/refresh.hpp"
 #include "update/restore_histograms.hpp"
@@ -15,11 +17,20 @@
 namespace graftboost {
 namespace {
 
-void check_targets(std::span<const double> y) {
-  const auto [least, most] = std::minmax_element(y.begin(), y.end());
-  if (Loss{}.set_scale(*least, *most)) return;
+void check_targets(double least, double most) {
+  if (Loss{}.set_scale(least, most)) return;
   throw std::invalid_argument(
       "y: the range of its values is too small to represent; multiply it by a large number first");
+}
+
+ModelState state_to_fit(std::shared_ptr<const BinMap> bins, const FitParams& params) {
+  ModelState state;
+  state.bins = std::move(bins);
+  state.params = params.training;
+  state.histogram_memory = params.histogram_memory;
+  state.loss.kind = params.loss;
+  state.loss.n_classes = params.n_classes;
+  return state;
 }
 
 template <class Table>
@@ -56,17 +67,39 @@ std::unique_ptr<Model> Model::fit(std::shared_ptr<const BinMap> bins, const Samp
                                   const Sample<Table>* validation, const FitParams& params,
                                   const OnIteration& on_iteration, int n_threads) {
   check_sample(sample, *bins, params.n_classes);
-  if (validation != nullptr) check_sample(*validation, *bins, params.n_classes);
-  ModelState state;
-  state.bins = std::move(bins);
-  state.params = params.training;
-  state.histogram_memory = params.histogram_memory;
-  state.loss.kind = params.loss;
-  state.loss.n_classes = params.n_classes;
+  ModelState state = state_to_fit(std::move(bins), params);
   state.shards = Shards(params.n_shards);
   state.set_layout(CodeLayout(*state.bins));
   state.shards.append(*state.bins, sample, params.loss, n_threads);
-  if (params.loss == LossKind::squared) check_targets(sample.y);
+  if (params.loss == LossKind::squared) {
+    const auto [least, most] = std::minmax_element(sample.y.begin(), sample.y.end());
+    check_targets(*least, *most);
+  }
+  return fit(std::move(state), validation, params, on_iteration, n_threads);
+}
+
+template <class Table>
+std::unique_ptr<Model> Model::fit(std::shared_ptr<const BinMap> bins,
+                                  std::shared_ptr<RemoteRows> rows,
+                                  const Sample<Table>* validation, const FitParams& params,
+                                  const OnIteration& on_iteration, int n_threads) {
+  ModelState state = state_to_fit(std::move(bins), params);
+  state.set_layout(CodeLayout(*state.bins));
+  state.elsewhere = std::move(rows);
+  state.elsewhere->read_facts();
+  if (params.loss == LossKind::squared) {
+    const auto [least, most] = state.elsewhere->target_range();
+    check_targets(least, most);
+  }
+  return fit(std::move(state), validation, params, on_iteration, n_threads);
+}
+
+// The state has its rows.
+template <class Table>
+std::unique_ptr<Model> Model::fit(ModelState state, const Sample<Table>* validation,
+                                  const FitParams& params, const OnIteration& on_iteration,
+                                  int n_threads) {
+  if (validation != nullptr) check_sample(*validation, *state.bins, params.n_classes);
   state.set_scales();
   state.put_on_grids();
   state.base_scores = state.loss.base_scores(state.target_sums);
@@ -74,17 +107,71 @@ std::unique_ptr<Model> Model::fit(std::shared_ptr<const BinMap> bins, const Samp
   if (validation != nullptr) held_out = encode_validation(state, *validation, n_threads);
   train(state, validation == nullptr ? nullptr : &held_out, params.stopping, on_iteration,
         n_threads);
+  if (state.elsewhere) {
+    state.elsewhere->prepare(write_node_half(state));
+    state.elsewhere->commit();
+  }
   if (!params.training.updatable) {
     const CodeLayout layout = state.layout();
     state.shards = Shards();
+    state.elsewhere.reset();
     state.set_layout(layout);
   }
   return std::make_unique<Model>(std::move(state));
 }
 
+void Model::attach(std::shared_ptr<RemoteRows> rows) {
+  const Exclusive lock(*this);
+  if (state_.n_rows() != 0) throw std::invalid_argument("the model holds rows itself");
+  rows->read_facts();
+  rows->know_trees(state_.nodes);
+  state_.elsewhere = std::move(rows);
+}
+
+namespace {
+
+// So many rows of each shard travel in a message.
+constexpr std::size_t rows_per_message = 50'000;
+
+}  // namespace
+
+std::unique_ptr<Model> Model::gather() const {
+  return read_verified([](const ModelState& state) {
+    ModelState one = state;
+    one.elsewhere.reset();
+    for (std::size_t begin = 0; state.elsewhere; begin += rows_per_message) {
+      std::size_t n = 0;
+      for (const FetchedRows& part :
+           state.elsewhere->fetch(begin, begin + rows_per_message, state.layout())) {
+        std::vector<Slot> all(part.rows.size());
+        std::iota(all.begin(), all.end(), Slot{0});
+        append_rows(one.shards[0], part, all);
+        n += all.size();
+      }
+      if (n == 0) break;
+    }
+    return std::make_unique<Model>(std::move(one));
+  });
+}
+
+void Model::scatter(RemoteRows& to) const {
+  read_verified([&](const ModelState& state) {
+    for (const RowShard& shard : state.shards) {
+      for (std::size_t begin = 0; begin < shard.size(); begin += rows_per_message) {
+        std::vector<Slot> slots(std::min(rows_per_message, shard.size() - begin));
+        std::iota(slots.begin(), slots.end(), static_cast<Slot>(begin));
+        to.give(copy_rows(shard, state.loss.records_wide(), slots));
+      }
+    }
+  });
+}
+
 std::unique_ptr<Model> Model::copy() const {
-  return read_verified(
-      [](const ModelState& state) { return std::make_unique<Model>(ModelState(state)); });
+  return read_verified([](const ModelState& state) {
+    if (state.elsewhere)
+      throw std::invalid_argument("a model whose rows shards hold cannot be copied");
+    return std::make_unique<Model>(ModelState(state));
+  });
 }
 
 // --- changes -------------------------------------------------------------------------------------
@@ -257,6 +344,9 @@ void Model::ensure_verified() const {
   template std::unique_ptr<Model> Model::fit(std::shared_ptr<const BinMap>, const Sample<Table>&, \
                                              const Sample<Table>*, const FitParams&,              \
                                              const OnIteration&, int);                            \
+  template std::unique_ptr<Model> Model::fit(std::shared_ptr<const BinMap>,                       \
+                                             std::shared_ptr<RemoteRows>, const Sample<Table>*,   \
+                                             const FitParams&, const OnIteration&, int);          \
   template UpdateCounts Model::update(const UpdateRequest<Table>&, const UpdateRule&, int);       \
   template Columns<double> Model::scores(const Table&, int, int, int) const;                      \
   template Columns<std::int32_t> Model::leaf_ids(const Table&, int) const;

@@ -54,6 +54,18 @@ class Model {
   static std::unique_ptr<Model> fit(std::shared_ptr<const BinMap> bins, const Sample<Table>& sample,
                                     const Sample<Table>* validation, const FitParams& params,
                                     const OnIteration& on_iteration, int n_threads);
+  // A model whose rows shards in other processes hold, encoded by these bins.
+  template <class Table>
+  static std::unique_ptr<Model> fit(std::shared_ptr<const BinMap> bins,
+                                    std::shared_ptr<RemoteRows> rows,
+                                    const Sample<Table>* validation, const FitParams& params,
+                                    const OnIteration& on_iteration, int n_threads);
+  // A model of its own with the rows that shards in other processes hold, and the reverse: gives the
+  // rows to shards that know the node half.
+  std::unique_ptr<Model> gather() const;
+  void scatter(RemoteRows& to) const;
+  // Shards in other processes hold the rows of this model, which has none itself.
+  void attach(std::shared_ptr<RemoteRows> rows);
   std::unique_ptr<Model> copy() const;
 
   // --- changes -----------------------------------------------------------------------------------
@@ -119,6 +131,10 @@ class Model {
   };
   struct Snapshot;
 
+  template <class Table>
+  static std::unique_ptr<Model> fit(ModelState state, const Sample<Table>* validation,
+                                    const FitParams& params, const OnIteration& on_iteration,
+                                    int n_threads);
   // Runs a change under the lock and lets predictions see its result.
   template <class Change>
   auto change(Change&& change);

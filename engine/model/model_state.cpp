@@ -17,6 +17,7 @@ GainParams ModelState::gain_params() const {
     for (const RowShard& shard : shards)
       for (const Weight weight : shard.rows.weight)
         largest_weight = std::max<std::int64_t>(largest_weight, weight);
+    if (elsewhere) largest_weight = std::max(largest_weight, elsewhere->facts().largest_weight);
   }
   return {loss.gradient_unit(),
           loss.hessian_unit(),
@@ -25,6 +26,14 @@ GainParams ModelState::gain_params() const {
           loss.least_gain(),
           params.min_samples_leaf,
           loss.largest_of_row() * std::max<std::int64_t>(largest_weight, 1)};
+}
+
+double ModelState::cells_per_row() const {
+  std::uint64_t n_entries = elsewhere ? elsewhere->facts().n_in_histograms : 0;
+  for (const RowShard& shard : shards) n_entries += shard.rows.n_in_histograms();
+  const auto plain = static_cast<double>(layout().n_bytes() + layout().n_words());
+  return n_entries == 0 ? plain
+                        : plain + static_cast<double>(n_entries) / static_cast<double>(n_rows());
 }
 
 void ModelState::set_layout(const CodeLayout& layout) {
@@ -38,15 +47,23 @@ void ModelState::set_scales() {
       for (const double y : shard.rows.raw_target)
         least = std::min(least, y), most = std::max(most, y);
     }
+    if (elsewhere) {
+      const auto [least_there, most_there] = elsewhere->target_range();
+      least = std::min(least, least_there), most = std::max(most, most_there);
+    }
     // If the range is too small for a scale of its own, the present scale stays.
     loss.set_scale(least, most);
+  }
+  if (elsewhere) {
+    if (elsewhere->facts().is_weighted != 0) loss.set_weight_scale(elsewhere->weights());
+    return;
   }
   std::vector<std::span<const double>> weights;
   for (const RowShard& shard : shards) {
     const Array<double>& raw = shard.rows.raw_weight;
     if (!raw.empty()) weights.emplace_back(raw.data(), raw.size());
   }
-  if (!weights.empty()) loss.set_weight_scale(weights);
+  if (!weights.empty()) loss.set_weight_scale(WeightsInMemory(std::move(weights)));
 }
 
 void ModelState::put_on_grids() {
@@ -55,6 +72,7 @@ void ModelState::put_on_grids() {
     shard.put_on_grids(loss, 0);
     add_targets(shard, 0);
   }
+  if (elsewhere) elsewhere->put_on_grids(loss, target_sums);
 }
 
 void ModelState::add_targets(const RowShard& shard, std::size_t first) {

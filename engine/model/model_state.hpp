@@ -12,6 +12,7 @@
 #include "model/params.hpp"
 #include "model/recording.hpp"
 #include "model/row_shard.hpp"
+#include "remote/remote_rows.hpp"
 #include "train/gain.hpp"
 
 namespace graftboost {
@@ -37,6 +38,7 @@ struct ModelState {
   Loss loss;
   TrainingParams params;
   Shards shards;
+  std::shared_ptr<RemoteRows> elsewhere;  // rows that other processes hold; null if there are none
   NodeTable nodes;
   TargetSums target_sums;
   std::vector<double> base_scores;  // one per tree of an iteration
@@ -46,7 +48,11 @@ struct ModelState {
   std::size_t histogram_memory = std::numeric_limits<std::size_t>::max();
 
   const CodeLayout& layout() const { return shards.layout(); }
-  std::size_t n_rows() const { return shards.n_rows(); }
+  std::size_t n_rows() const {
+    return shards.n_rows() + (elsewhere ? elsewhere->n_rows() : std::size_t{0});
+  }
+  // The mean number of histogram cells that a row falls into.
+  double cells_per_row() const;
   int trees_per_iteration() const { return loss.trees_per_iteration(); }
   // The rows of a shard, to record gradients in the iteration that begins with this tree.
   RecordingRows recording_rows(std::size_t shard, std::size_t first_tree) const {

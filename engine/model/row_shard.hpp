@@ -131,7 +131,7 @@ class Shards {
 
   const CodeLayout& layout() const { return shards_[0].rows.layout; }
   std::size_t n_rows() const;
-  // The mean number of histogram cells that a row falls into.
+  // The mean number of histogram cells that a row of these shards falls into.
   double cells_per_row() const;
 
   struct Location {

@@ -5,15 +5,14 @@
 #include "data/bins.hpp"
 #include "data/sample.hpp"
 #include "python/bindings.hpp"
+#include "remote/encoding.hpp"
 
 namespace graftboost::python {
 namespace {
 
-gb::BinMap fit_bins(const AnyTable& x, const std::optional<Integers>& row_ids,
-                    const nb::dict& n_categories, int max_bins, double split_sample, bool width,
-                    const nb::dict& bin_edges, std::uint64_t seed, int n_threads,
-                    std::size_t rare_below) {
-  const gb::BinningParams params{max_bins, split_sample, width, seed, rare_below};
+}  // namespace
+
+gb::GivenColumns given_columns(const nb::dict& n_categories, const nb::dict& bin_edges) {
   gb::GivenColumns given;
   for (const auto& [column, n] : n_categories)
     given.n_categories[nb::cast<std::uint32_t>(column)] = nb::cast<std::uint32_t>(n);
@@ -21,6 +20,17 @@ gb::BinMap fit_bins(const AnyTable& x, const std::optional<Integers>& row_ids,
     auto& to = given.edges[nb::cast<std::uint32_t>(column)];
     for (const nb::handle edge : edges) to.push_back(nb::cast<double>(edge));
   }
+  return given;
+}
+
+namespace {
+
+gb::BinMap fit_bins(const AnyTable& x, const std::optional<Integers>& row_ids,
+                    const nb::dict& n_categories, int max_bins, double split_sample, bool width,
+                    const nb::dict& bin_edges, std::uint64_t seed, int n_threads,
+                    std::size_t rare_below) {
+  const gb::BinningParams params{max_bins, split_sample, width, seed, rare_below};
+  const gb::GivenColumns given = given_columns(n_categories, bin_edges);
   return with_table(x, [&](const auto& table) {
     nb::gil_scoped_release release;
     return gb::BinMap::fit(table, view<std::int64_t>(row_ids), given, params, n_threads);
@@ -77,6 +87,19 @@ void bind_bin_map(nb::module_& m) {
                    "The number of categories of each categorical column.")
       .def(
           "n_codes", [](const gb::BinMap& b, std::size_t f) { return b[f].n_codes(); }, "feature"_a)
+      .def("__getstate__",
+           [](const gb::BinMap& b) {
+             gb::Writer writer;
+             gb::write_bins(writer, b);
+             const gb::Bytes& bytes = writer.bytes();
+             return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+           })
+      .def("__setstate__",
+           [](gb::BinMap* self, const nb::bytes& bytes) {
+             gb::Reader reader(
+                 {reinterpret_cast<const std::uint8_t*>(bytes.c_str()), bytes.size()});
+             new (self) gb::BinMap(gb::read_bins(reader));
+           })
       .def("encode", &encode, "X"_a,
            "The code of every cell: 0 is missing, intervals and categories follow.");
 }

@@ -8,6 +8,8 @@
 
 #include "python/bindings.hpp"
 #include "python/model_arrays.hpp"
+#include "python/shards.hpp"
+#include "remote/node_half.hpp"
 
 namespace graftboost::python {
 namespace {
@@ -83,6 +85,35 @@ std::unique_ptr<gb::Model> fit(const gb::BinMap& bins, const AnyTable& x, const 
     nb::gil_scoped_release release;
     return gb::Model::fit(std::make_shared<const gb::BinMap>(bins), sample,
                           x_val ? &validation : nullptr, params, std::ref(listener), n_threads);
+  });
+}
+
+// The same for rows that shards hold: exchange(message, phase) as of find_bins.
+std::unique_ptr<gb::Model> fit_remote(
+    const gb::BinMap& bins, nb::object exchange, const std::string& loss, int n_classes,
+    int n_estimators, double learning_rate, int max_leaf_nodes, int min_samples_leaf,
+    double min_hessian, double l2_regularization, double subsample, std::uint64_t seed,
+    bool updatable, int n_threads, const std::optional<AnyTable>& x_val,
+    const std::optional<Doubles>& y_val, const std::optional<Doubles>& weight_val,
+    int n_iter_no_change, double tol, nb::object on_iteration, std::size_t histogram_memory) {
+  const gb::FitParams params{loss_kind(loss),
+                             n_classes,
+                             {n_estimators, learning_rate, max_leaf_nodes, min_samples_leaf,
+                              min_hessian, l2_regularization, subsample, seed, updatable},
+                             histogram_memory,
+                             {n_iter_no_change, tol},
+                             1};
+  Listener listener(std::move(on_iteration));
+  auto rows = std::make_shared<gb::RemoteRows>(exchange_by(std::move(exchange)));
+  const auto fit_with = [&]<class Table>(const gb::Sample<Table>* validation) {
+    nb::gil_scoped_release release;
+    return gb::Model::fit(std::make_shared<const gb::BinMap>(bins), std::move(rows), validation,
+                          params, std::ref(listener), n_threads);
+  };
+  if (!x_val) return fit_with(static_cast<const gb::Sample<gb::DenseTable<double>>*>(nullptr));
+  return with_table(*x_val, [&]<class Table>(const Table& held_out) {
+    const gb::Sample<Table> validation{held_out, view<double>(y_val), view<double>(weight_val), {}};
+    return fit_with(&validation);
   });
 }
 
@@ -263,6 +294,7 @@ std::vector<T> of_rows(const gb::ModelState& state, Of&& of) {
 
 auto row_ids(const gb::Model& model) {
   return python::to_numpy(read(model, [](const gb::ModelState& state) {
+    if (state.elsewhere) return state.elsewhere->ids();
     return of_rows<std::int64_t>(
         state, [](const gb::RowShard& shard, gb::Slot row) { return shard.rows.ids[row]; });
   }));
@@ -297,6 +329,48 @@ void bind_model(nb::module_& m) {
                   "y_val"_a = nb::none(), "sample_weight_val"_a = nb::none(),
                   "n_iter_no_change"_a = 0, "tol"_a = 0.0, "on_iteration"_a = nb::none(),
                   "histogram_memory"_a = std::numeric_limits<std::size_t>::max(), "n_shards"_a = 1)
+      .def_static("fit_remote", &fit_remote, "bins"_a, "exchange"_a, "loss"_a, "n_classes"_a,
+                  "n_estimators"_a, "learning_rate"_a, "max_leaf_nodes"_a, "min_samples_leaf"_a,
+                  "min_hessian"_a, "l2_regularization"_a, "subsample"_a, "seed"_a, "updatable"_a,
+                  "n_threads"_a, "X_val"_a = nb::none(), "y_val"_a = nb::none(),
+                  "sample_weight_val"_a = nb::none(), "n_iter_no_change"_a = 0, "tol"_a = 0.0,
+                  "on_iteration"_a = nb::none(),
+                  "histogram_memory"_a = std::numeric_limits<std::size_t>::max(),
+                  "Fit a model to rows that shards hold.")
+      .def(
+          "attach",
+          [](Model& model, nb::object exchange) {
+            auto rows = std::make_shared<gb::RemoteRows>(exchange_by(std::move(exchange)));
+            nb::gil_scoped_release release;
+            model.attach(std::move(rows));
+          },
+          "exchange"_a, "Let shards hold the rows of a model that was saved without rows.")
+      .def("gather", &Model::gather, nb::call_guard<nb::gil_scoped_release>(),
+           "A model of its own with the rows that shards hold.")
+      .def(
+          "scatter",
+          [](const Model& model, nb::object exchange) {
+            gb::RemoteRows rows(exchange_by(std::move(exchange)));
+            nb::gil_scoped_release release;
+            model.scatter(rows);
+          },
+          "exchange"_a, "Give the rows to shards that were made from the node half.")
+      .def(
+          "node_half",
+          [](const Model& model) {
+            const gb::Bytes bytes = read_verified(
+                model, [](const ModelState& state) { return gb::write_node_half(state); });
+            return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+          },
+          "The model without its rows and bins, as bytes.")
+      .def_static(
+          "from_node_half",
+          [](const gb::BinMap& bins, const nb::bytes& bytes) {
+            return std::make_unique<Model>(gb::read_node_half(
+                std::make_shared<const gb::BinMap>(bins),
+                {reinterpret_cast<const std::uint8_t*>(bytes.c_str()), bytes.size()}));
+          },
+          "bins"_a, "node_half"_a, "A model without rows, to which shards are attached.")
       .def_prop_rw(
           "histogram_memory",
           [](const Model& model) {

@@ -98,6 +98,10 @@ nb::dict summary_of(const gb::Model& model, bool state, bool room) {
     nb::gil_scoped_release release;
     return model.read([&](const gb::ModelState& of) { return gb::summary_of(of, state, room); });
   }();
+  return describe(summary);
+}
+
+nb::dict describe(const gb::Summary& summary) {
   nb::dict described;
   described["loss"] = loss_names[static_cast<std::size_t>(summary.loss.kind)];
   each_number(summary, [&](const char* name, const auto& value) { described[name] = value; });
@@ -111,6 +115,10 @@ nb::list arrays_of(const nb::object& self, bool state, bool room) {
     const auto collect = [&](const gb::ModelState& of) { return gb::arrays_of(of, state, room); };
     return state ? model.read_verified(collect) : model.read(collect);
   }();
+  return describe(std::move(arrays), self);
+}
+
+nb::list describe(std::vector<gb::ModelArray> arrays, const nb::object& self) {
   nb::list described;
   for (gb::ModelArray& array : arrays) {
     nb::object owner = self;

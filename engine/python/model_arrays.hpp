@@ -2,12 +2,16 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
+#include "io/model_arrays.hpp"
 #include "model/model.hpp"
 #include "python/arguments.hpp"
 
 namespace graftboost::python {
 
+nb::dict describe(const gb::Summary& summary);
+nb::list describe(std::vector<gb::ModelArray> arrays, const nb::object& owner);
 nb::dict summary_of(const gb::Model& model, bool state, bool room);
 // Tuples (name, elements from one piece to the next, pieces). Large arrays are not copied: they are
 // to be used before the model changes.

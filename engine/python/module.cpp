@@ -10,6 +10,7 @@ NB_MODULE(_engine, m) {
   gb::python::bind_bin_map(m);
   gb::python::bind_update_counts(m);
   gb::python::bind_model(m);
+  gb::python::bind_shards(m);
 
   // nanobind finds instances, and what they keep alive, in tables that only grow, and ends the
   // process if there is no memory for that. This makes room for so many in advance.

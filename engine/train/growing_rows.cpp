@@ -25,22 +25,32 @@ GrowingCells GrowingCells::of_layout(const Shards& shards) {
   return {shards, std::make_unique<const ActiveCells>(shards.layout())};
 }
 
-GrowingCells GrowingCells::of_rows(const Shards& shards) {
+WipedVector<std::uint32_t> GrowingCells::count_rows(const Shards& shards) {
   const auto has_sparse = [](const RowShard& shard) { return shard.rows.has_sparse(); };
-  if (std::none_of(shards.begin(), shards.end(), has_sparse)) return of_layout(shards);
-  WipedVector<std::uint32_t> n_rows_in(shards.layout().histogram_size());
+  WipedVector<std::uint32_t> n_rows_in;
+  if (std::none_of(shards.begin(), shards.end(), has_sparse)) return n_rows_in;
+  n_rows_in.resize(shards.layout().histogram_size());
   for (const RowShard& shard : shards) {
     for (Slot row = 0; has_sparse(shard) && row < shard.size(); ++row)
       for (const std::uint32_t cell : shard.rows.sparse_codes(row)) ++n_rows_in[cell];
   }
+  return n_rows_in;
+}
+
+GrowingCells GrowingCells::of_rows(const Shards& shards,
+                                   const WipedVector<std::uint32_t>& n_rows_in) {
+  if (n_rows_in.empty()) return of_layout(shards);
   return {shards, std::make_unique<const ActiveCells>(shards.layout(), n_rows_in)};
 }
 
 template <class Sums>
-GrowingRows<Sums>::GrowingRows(const Shards& shards, const GrowingCells& cells, int n_threads)
+GrowingRows<Sums>::GrowingRows(const Shards& shards, const GrowingCells& cells, int n_threads,
+                               RemoteRows* elsewhere)
     : shards_(shards),
       cells_(cells),
       n_threads_(n_threads),
+      elsewhere_(elsewhere),
+      growth_(elsewhere == nullptr ? 0 : elsewhere->new_growth()),
       cells_per_row_(shards.cells_per_row() + 1) {
   for (std::size_t s = 0; s < shards.size(); ++s) {
     parts_.emplace_back(shards[s].rows, cells.entries(s), n_threads);
@@ -57,7 +67,7 @@ void GrowingRows<Sums>::begin(std::size_t t, LossKind kind) {
 
 template <class Sums>
 Totals GrowingRows<Sums>::total() const {
-  Totals sum;
+  Totals sum = root_.total;
   for (std::size_t s = 0; s < parts_.size(); ++s)
     sum += total_of(recorded_[s], parts_[s].rows_of(0), n_threads_);
   return sum;
@@ -68,12 +78,27 @@ void GrowingRows<Sums>::count(NodeIndex node, Histogram<Sums>& histogram,
                               const std::function<void()>& meanwhile) {
   for (std::size_t s = 0; s < parts_.size(); ++s)
     add_rows(s, node, histogram, s == 0, s == 0 ? meanwhile : std::function<void()>());
+  if (elsewhere_ == nullptr) return;
+  Histogram<Sums>* const one = &histogram;
+  elsewhere_->count<Sums>(growth_, {&node, 1}, {&one, 1});
 }
 
 template <class Sums>
-void GrowingRows<Sums>::count_root(Histogram<Sums>& histogram) {
-  if (!counts_by_cell()) return count(0, histogram);
-  for (std::size_t s = 0; s < parts_.size(); ++s) add_root(s, histogram, s == 0);
+void GrowingRows<Sums>::count_all(std::span<const NodeIndex> nodes,
+                                  std::span<Histogram<Sums>* const> histograms) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (std::size_t s = 0; s < parts_.size(); ++s)
+      add_rows(s, nodes[i], *histograms[i], s == 0, {});
+  }
+  if (elsewhere_ != nullptr) elsewhere_->count<Sums>(growth_, nodes, histograms);
+}
+
+template <class Sums>
+void GrowingRows<Sums>::count_root(Histogram<Sums>& histogram, Histogram<Sums>* before) {
+  const bool by_cell = counts_by_cell();
+  for (std::size_t s = 0; s < parts_.size(); ++s)
+    by_cell ? add_root(s, histogram, s == 0) : add_rows(s, 0, histogram, s == 0, {});
+  if (elsewhere_ != nullptr) root_ = elsewhere_->count_root(growth_, histogram, before);
 }
 
 template <class Sums>

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/parallel.hpp"
+#include "remote/node_half.hpp"
 #include "train/boosting.hpp"
 
 namespace graftboost {
@@ -17,13 +18,23 @@ void refit(ModelState& model, int n_threads, const std::function<void(ModelState
   next.histogram_memory = model.histogram_memory;
   next.shards = Shards(model.shards.size());
   for (std::size_t s = 0; s < model.shards.size(); ++s) next.shards[s].rows = model.shards[s].rows;
-  if (change) change(next);
+  next.elsewhere = model.elsewhere;
+  const UndoRemote undo_elsewhere(model.elsewhere);
+  if (change) {
+    change(next);
+  } else if (model.elsewhere) {
+    model.elsewhere->refit({}, model.loss.kind, model.loss.n_classes);
+  }
+  if (model.elsewhere) model.elsewhere->read_facts();
   next.set_scales();
   next.put_on_grids();
   next.base_scores = next.loss.base_scores(next.target_sums);
   train(next, nullptr, {}, {}, n_threads);
 
+  if (model.elsewhere) model.elsewhere->prepare(write_node_half(next));
+
   // Nothing below can fail.
+  if (model.elsewhere) model.elsewhere->commit();
   next.validation_losses = std::move(model.validation_losses);
   std::swap(model, next);
   // Wiping what the old rows recorded is worth sharing among threads.

@@ -1,6 +1,7 @@
 #include "train/tree_grower.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/parallel.hpp"
 
@@ -39,7 +40,7 @@ Histogram<Sums> TreeGrower<Sums>::new_histogram() {
 }
 
 template <class Sums>
-Tree TreeGrower<Sums>::grow(GrowingRows<Sums>& rows, int max_leaf_nodes) {
+Tree TreeGrower<Sums>::grow(GrowingRows<Sums>& rows, int max_leaf_nodes, Histogram<Sums>* before) {
   max_leaf_nodes_ = max_leaf_nodes;
   Tree tree;
   tree.nodes.reserve(2 * static_cast<std::size_t>(max_leaf_nodes));
@@ -52,25 +53,38 @@ Tree TreeGrower<Sums>::grow(GrowingRows<Sums>& rows, int max_leaf_nodes) {
   root.leaf = 0;
   root.gain = no_gain;
   growths_[0].histogram = new_histogram();
-  rows.count_root(growths_[0].histogram);
+  rows.count_root(growths_[0].histogram, before);
   root.sums = total_at_root(rows);
   growths_[0].keep = params_.keep_histograms;
   evaluate(tree, 0, no_node, nullptr);
-  while (tree.n_leaves() < max_leaf_nodes_) {
-    NodeIndex next = no_node;
-    double best = params_.gain.least_gain;
-    for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
-      if (!tree.nodes[i].is_leaf() || !(tree.nodes[i].gain > best)) continue;
-      best = tree.nodes[i].gain;
-      next = static_cast<NodeIndex>(i);
+  if (rows.asks_elsewhere()) {
+    tree = grow_ahead(std::move(tree), rows);
+  } else {
+    while (tree.n_leaves() < max_leaf_nodes_) {
+      const NodeIndex next = next_to_split(tree);
+      if (next == no_node) break;
+      split_leaf(tree, next, rows);
     }
-    if (next == no_node) break;
-    split_leaf(tree, next, rows);
   }
   for (Node& node : tree.nodes)
     node.value = loss_.leaf_value(node.sums, params_.learning_rate, params_.gain.l2);
   tree.index_leaves();
+  leaf_nodes_ = tree.leaves;
+  if (rows.asks_elsewhere())
+    for (NodeIndex& node : leaf_nodes_) node = grown_nodes_[at(node)];
   return tree;
+}
+
+template <class Sums>
+NodeIndex TreeGrower<Sums>::next_to_split(const Tree& tree) const {
+  NodeIndex next = no_node;
+  double best = params_.gain.least_gain;
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
+    if (!tree.nodes[i].is_leaf() || !(tree.nodes[i].gain > best)) continue;
+    best = tree.nodes[i].gain;
+    next = static_cast<NodeIndex>(i);
+  }
+  return next;
 }
 
 // Every row is in one cell of each dense feature.
@@ -87,6 +101,23 @@ Totals TreeGrower<Sums>::total_at_root(const GrowingRows<Sums>& rows) const {
 
 template <class Sums>
 void TreeGrower<Sums>::split_leaf(Tree& tree, NodeIndex parent, GrowingRows<Sums>& rows) {
+  const Children children = open_children(tree, parent, rows);
+  Growth& grown = growths_[at(parent)];
+  if (grown.margin) grown.bounds.set_margin(*grown.margin);
+  // The children of the last split are evaluated only so that updates know their best candidates.
+  const bool last = tree.n_leaves() == max_leaf_nodes_;
+  if (children.smaller == no_node || (last && !params_.keep_histograms)) return;
+  std::function<void()> keep_parent;
+  if (grown.keep && is_sparse()) keep_parent = [&] { keep_sparse(grown); };
+  growths_[at(children.smaller)].histogram = new_histogram();
+  rows.count(children.smaller, growths_[at(children.smaller)].histogram, keep_parent);
+  evaluate_children(tree, parent, children);
+}
+
+// Sends the rows of a leaf to two new nodes. Returns no nodes if neither child may be split.
+template <class Sums>
+typename TreeGrower<Sums>::Children TreeGrower<Sums>::open_children(Tree& tree, NodeIndex parent,
+                                                                    GrowingRows<Sums>& rows) {
   const auto left_index = static_cast<NodeIndex>(tree.nodes.size()), right_index = left_index + 1;
   const std::int32_t new_leaf = tree.n_leaves();
   tree.nodes.resize(at(right_index) + 1);
@@ -108,31 +139,112 @@ void TreeGrower<Sums>::split_leaf(Tree& tree, NodeIndex parent, GrowingRows<Sums
   if (grown.bounds.known()) {
     const std::uint32_t number = layout().number_of(above.split.feature);
     SplitEvaluator<Sums> evaluator(params_.gain, above.sums);
-    grown.bounds.set_margin(evaluator.margin(
-        layout()[number], cells_.view(number, grown.histogram.data()), above.split));
+    grown.margin = evaluator.margin(layout()[number],
+                                    cells_.view(number, grown.histogram.data()), above.split);
   }
-
-  // The children of the last split are evaluated only so that updates know their best candidates.
-  const bool last = tree.n_leaves() == max_leaf_nodes_;
-  if ((!may_split(left) && !may_split(right)) || (last && !params_.keep_histograms)) return;
+  if (!may_split(left) && !may_split(right)) return {no_node, no_node};
   const bool left_smaller = left.sums.n <= right.sums.n;
   const NodeIndex smaller = left_smaller ? left_index : right_index;
-  const NodeIndex larger = left_smaller ? right_index : left_index;
   growths_[at(smaller)].keep = params_.keep_histograms;
-  // Of sparse features only cells in use are cached, so the histogram's memory can go on to a
-  // child.
-  const bool is_sparse = layout().histogram_size() != layout().plain_size();
-  std::function<void()> keep_parent;
-  if (grown.keep && is_sparse)
-    keep_parent = [&] {
-      grown.kept = NodeHistogram<Sums>(layout(), grown.histogram, cells_.sparse_cells());
-    };
-  growths_[at(smaller)].histogram = new_histogram();
-  rows.count(smaller, growths_[at(smaller)].histogram, keep_parent);
+  return {smaller, left_smaller ? right_index : left_index};
+}
+
+// Of sparse features only cells in use are cached, so the histogram's memory can go on to a child.
+template <class Sums>
+void TreeGrower<Sums>::keep_sparse(Growth& grown) const {
+  grown.kept = NodeHistogram<Sums>(layout(), grown.histogram, cells_.sparse_cells());
+}
+
+// The smaller child has been counted.
+template <class Sums>
+void TreeGrower<Sums>::evaluate_children(Tree& tree, NodeIndex parent, const Children& children) {
+  Growth& grown = growths_[at(parent)];
   const Sums* parent_cells = grown.histogram.data();
-  growths_[at(larger)].histogram =
-      grown.keep && !is_sparse ? new_histogram() : std::move(grown.histogram);
-  evaluate(tree, smaller, larger, parent_cells);
+  growths_[at(children.larger)].histogram =
+      grown.keep && !is_sparse() ? new_histogram() : std::move(grown.histogram);
+  evaluate(tree, children.smaller, children.larger, parent_cells);
+}
+
+// --- ahead ---------------------------------------------------------------------------------------
+
+// `grown` has the root; it gets all nodes that are split ahead.
+template <class Sums>
+Tree TreeGrower<Sums>::grow_ahead(Tree grown, GrowingRows<Sums>& rows) {
+  std::vector<NodeIndex> missing;
+  Tree tree = replay(grown, missing);
+  while (!missing.empty()) {
+    split_ahead(grown, missing, rows);
+    tree = replay(grown, missing);
+  }
+  std::vector<Growth> of_tree;
+  for (const NodeIndex i : grown_nodes_) {
+    Growth& growth = of_tree.emplace_back(std::move(growths_[at(i)]));
+    const Node& node = tree.nodes[of_tree.size() - 1];
+    if (!node.is_leaf() && growth.margin) growth.bounds.set_margin(*growth.margin);
+  }
+  for (Growth& dropped : growths_)
+    if (!dropped.histogram.empty()) spare_.push_back(std::move(dropped.histogram));
+  growths_ = std::move(of_tree);
+  return tree;
+}
+
+// Grows a tree from the nodes that have been split ahead, best first. Leaves that it comes to and
+// that have not been are noted as missing; it goes on as if their children had nothing to gain.
+template <class Sums>
+Tree TreeGrower<Sums>::replay(const Tree& grown, std::vector<NodeIndex>& missing) {
+  missing.clear();
+  Tree tree;
+  const auto append = [&](NodeIndex from, NodeIndex parent, std::int32_t leaf) {
+    Node& node = tree.nodes.emplace_back(grown[from]);
+    node.left = node.right = no_node;
+    node.parent = parent;
+    node.leaf = leaf;
+    grown_nodes_.push_back(from);
+    return static_cast<NodeIndex>(tree.nodes.size() - 1);
+  };
+  grown_nodes_.clear();
+  append(0, no_node, 0);
+  for (std::int32_t n_leaves = 1; n_leaves < max_leaf_nodes_; ++n_leaves) {
+    const NodeIndex next = next_to_split(tree);
+    if (next == no_node) break;
+    const Node& split = grown[grown_nodes_[at(next)]];
+    if (split.is_leaf()) {
+      missing.push_back(grown_nodes_[at(next)]);
+      tree[next].gain = no_gain;  // it is not chosen again
+      continue;
+    }
+    const NodeIndex left = append(split.left, next, tree[next].leaf);
+    const NodeIndex right = append(split.right, next, n_leaves);
+    tree[next].left = left, tree[next].right = right, tree[next].leaf = -1;
+    const bool last = n_leaves + 1 == max_leaf_nodes_;
+    for (const NodeIndex child : {left, right}) {
+      if (!last || params_.keep_histograms) continue;
+      tree[child].gain = no_gain;  // as if it had not been evaluated
+      tree[child].split = {};
+    }
+  }
+  return tree;
+}
+
+template <class Sums>
+void TreeGrower<Sums>::split_ahead(Tree& grown, const std::vector<NodeIndex>& parents,
+                                   GrowingRows<Sums>& rows) {
+  std::vector<std::pair<NodeIndex, Children>> opened;
+  for (const NodeIndex parent : parents) {
+    const Children children = open_children(grown, parent, rows);
+    if (children.smaller != no_node) opened.emplace_back(parent, children);
+  }
+  std::vector<NodeIndex> nodes;
+  std::vector<Histogram<Sums>*> histograms;
+  for (const auto& [parent, children] : opened) {
+    Growth& above = growths_[at(parent)];
+    if (above.keep && is_sparse()) keep_sparse(above);
+    growths_[at(children.smaller)].histogram = new_histogram();
+    nodes.push_back(children.smaller);
+    histograms.push_back(&growths_[at(children.smaller)].histogram);
+  }
+  if (!nodes.empty()) rows.count_all(nodes, histograms);
+  for (const auto& [parent, children] : opened) evaluate_children(grown, parent, children);
 }
 
 // The histogram of `smaller` has been counted. That of `larger`, if there is one, becomes the

@@ -14,6 +14,7 @@ ChangedRows::ChangedRows(const ModelState& model, int n_threads) {
     rows_.append_rows(shard.rows, shard.removed());
     for (const Slot slot : shard.removed()) locations_.push_back({s, slot});
   }
+  if (model.elsewhere) append_all(model.elsewhere->removed().rows);
   n_removed_ = rows_.size();
   for (std::size_t s = 0; s < model.shards.size(); ++s) {
     const RowShard& shard = model.shards[s];
@@ -22,11 +23,17 @@ ChangedRows::ChangedRows(const ModelState& model, int n_threads) {
     rows_.append_rows(shard.rows, added);
     for (const Slot slot : added) locations_.push_back({s, slot});
   }
+  if (model.elsewhere) append_all(model.elsewhere->added());
   const std::size_t n_trees = model.nodes.size(), n = size();
   recorded_ = GradientArray(model.loss.records_wide(), n_trees * n);
   leaves_.resize(n_trees * n);
   const auto copy = [&](std::size_t t) {
-    for (std::size_t i = 0; i < n_removed_; ++i) {
+    for (std::size_t i = 0; model.elsewhere && i < n_removed_; ++i) {
+      const FetchedRows& fetched = model.elsewhere->removed();
+      recorded_.set(t * n + i, fetched.recorded[t * n_removed_ + i]);
+      leaves_[t * n + i] = fetched.leaves[t * n_removed_ + i];
+    }
+    for (std::size_t i = 0; !model.elsewhere && i < n_removed_; ++i) {
       const TreeRows& tree = model.shards[locations_[i].shard].trees[t];
       recorded_.set(t * n + i, tree.recorded[locations_[i].slot]);
       leaves_[t * n + i] = tree.leaf_ids[locations_[i].slot];
@@ -46,6 +53,12 @@ ChangedRows::ChangedRows(const ModelState& model, int n_threads) {
   for (Slot row = 0; row < n; ++row) features_.push_back(rows_.present(row));
 }
 
+void ChangedRows::append_all(const RowTable& rows) {
+  std::vector<Slot> all(rows.size());
+  std::iota(all.begin(), all.end(), Slot{0});
+  rows_.append_rows(rows, all);
+}
+
 void ChangedRows::list_cells() {
   const CodeLayout& layout = rows_.layout;
   cells_begin_.assign(1, 0);
@@ -60,8 +73,10 @@ void ChangedRows::list_cells() {
 }
 
 void ChangedRows::set_new_cells(const ModelState& model,
-                                const std::vector<WipedVector<RowTable::NewCell>>& by_shard) {
+                                const std::vector<WipedVector<RowTable::NewCell>>& by_shard,
+                                const std::vector<RowsWithNewCells>& elsewhere) {
   has_new_cells_ = true;
+  if (model.elsewhere) return set_new_cells(model, elsewhere);
   std::vector<Shards::Location> with;
   for (std::size_t s = 0; s < by_shard.size(); ++s) {
     for (const RowTable::NewCell& cell : by_shard[s]) {
@@ -78,6 +93,25 @@ void ChangedRows::set_new_cells(const ModelState& model,
       const bool inside = model.params.in_subsample(t, shard.rows.ids[slot]);
       new_totals_.push_back(inside ? shard.recorded_in(t, model.loss.kind).of(slot) : Totals{});
       new_leaves_.push_back(shard.trees[t].leaf_ids[slot]);
+    }
+  }
+}
+
+void ChangedRows::set_new_cells(const ModelState& model,
+                                const std::vector<RowsWithNewCells>& elsewhere) {
+  for (const RowsWithNewCells& part : elsewhere) {
+    for (std::size_t i = 0; i < part.row.size(); ++i)
+      new_cells_.push_back(
+          {static_cast<std::uint32_t>(n_with_new_cells_ + part.row[i]), part.cell[i]});
+    n_with_new_cells_ += static_cast<std::size_t>(part.n_rows);
+  }
+  for (std::size_t t = 0; t < model.nodes.size(); ++t) {
+    for (const RowsWithNewCells& part : elsewhere) {
+      const std::size_t n = static_cast<std::size_t>(part.n_rows), first = t * n;
+      new_totals_.insert(new_totals_.end(), part.totals.begin() + first,
+                         part.totals.begin() + first + n);
+      new_leaves_.insert(new_leaves_.end(), part.leaves.begin() + first,
+                         part.leaves.begin() + first + n);
     }
   }
 }

@@ -18,7 +18,7 @@ namespace graftboost {
 // found out tree by tree.
 class ChangedRows {
  public:
-  // Copies what the shards have marked as removed and what was appended to them.
+  // Copies what the shards have marked as removed and what was appended to them, here and elsewhere.
   ChangedRows(const ModelState& model, int n_threads);
 
   std::size_t size() const { return rows_.size(); }
@@ -59,7 +59,8 @@ class ChangedRows {
     std::uint32_t cell;
   };
   void set_new_cells(const ModelState& model,
-                     const std::vector<WipedVector<RowTable::NewCell>>& by_shard);
+                     const std::vector<WipedVector<RowTable::NewCell>>& by_shard,
+                     const std::vector<RowsWithNewCells>& elsewhere = {});
   bool has_new_cells() const { return has_new_cells_; }
   const WipedVector<NewCell>& new_cells() const { return new_cells_; }
   // What a row with new cells recorded in a tree, and its leaf there; no rows if it is not in the
@@ -72,7 +73,9 @@ class ChangedRows {
   }
 
  private:
+  void append_all(const RowTable& rows);
   void list_cells();
+  void set_new_cells(const ModelState& model, const std::vector<RowsWithNewCells>& elsewhere);
 
   RowTable rows_;
   std::size_t n_removed_ = 0;

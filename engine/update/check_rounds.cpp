@@ -1,6 +1,7 @@
 #include "update/check_rounds.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/parallel.hpp"
@@ -55,7 +56,39 @@ void CheckRounds<Sums>::visit(std::span<const std::size_t> trees, FlipRule* rule
       end_visit(checker, check, rule);
     }
   });
+  place_elsewhere(trees);
   go_on(waiting, rule);
+}
+
+// Tells the rows of other processes where the added rows are in these trees.
+template <class Sums>
+void CheckRounds<Sums>::place_elsewhere(std::span<const std::size_t> trees) {
+  if (!context_.model.elsewhere || changed_.n_added() == 0) return;
+  for (const std::size_t t : trees) {
+    WipedVector<std::uint16_t> leaves;
+    WipedVector<Gradient> recorded;
+    const ConstGradientPointer gradients =
+        changed_.recorded_in(t, context_.model.loss.kind).gradient;
+    for (std::size_t i = changed_.n_removed(); i < changed_.size(); ++i) {
+      leaves.push_back(changed_.leaf(t, i));
+      recorded.push_back(gradients[i]);
+    }
+    context_.model.elsewhere->place(t, leaves, recorded);
+  }
+}
+
+// Rows of other processes are asked for all checks at once.
+template <class Sums>
+void CheckRounds<Sums>::answer_all(const std::vector<CheckPtr>& waiting) {
+  if (!context_.model.elsewhere) {
+    return share_out(waiting.size(), [&](std::size_t u, std::size_t i) {
+      answer(context_, *waiting[i], slots_[u]);
+    });
+  }
+  context_.model.elsewhere->rounds().together(waiting.size(), [&](std::size_t i) {
+    Array<Slot> slots;
+    answer(context_, *waiting[i], slots);
+  });
 }
 
 // Continues checks that wait until all are finished.
@@ -63,8 +96,7 @@ template <class Sums>
 void CheckRounds<Sums>::go_on(std::vector<CheckPtr>& waiting, FlipRule* rule) {
   std::erase(waiting, nullptr);
   while (!waiting.empty()) {
-    share_out(waiting.size(),
-              [&](std::size_t u, std::size_t i) { answer(context_, *waiting[i], slots_[u]); });
+    answer_all(waiting);
     share_out(waiting.size(), [&](std::size_t u, std::size_t i) {
       checkers_[u]->resume(*waiting[i]);
       if (waiting[i]->is_waiting()) return;
@@ -127,6 +159,9 @@ void CheckRounds<Sums>::book_only() {
     if (checkers_[u]->book_only(checks[u], changed_, progress_[t].is_counted))
       finish(*checkers_[u], checks[u]);
   });
+  std::vector<std::size_t> all(progress_.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  place_elsewhere(all);
 }
 
 template <class Sums>

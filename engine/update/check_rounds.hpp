@@ -49,6 +49,8 @@ class CheckRounds {
   using CheckPtr = std::unique_ptr<TreeCheck<Sums>>;
 
   void visit(std::span<const std::size_t> trees, FlipRule* rule, bool is_deferred);
+  void place_elsewhere(std::span<const std::size_t> trees);
+  void answer_all(const std::vector<CheckPtr>& waiting);
   void go_on(std::vector<CheckPtr>& waiting, FlipRule* rule);
   void end_visit(SplitChecker<Sums>& checker, CheckPtr& check, FlipRule* rule);
   void finish(SplitChecker<Sums>& checker, TreeCheck<Sums>& check);

@@ -8,6 +8,7 @@
 
 #include "core/parallel.hpp"
 #include "model/score_terms.hpp"
+#include "remote/node_half.hpp"
 #include "update/leaf_sums.hpp"
 
 namespace graftboost {
@@ -57,6 +58,7 @@ class Refresher {
         next_row_ = 0;
         parallel(static_cast<int>(shares_.size()), shares_.size(), work);
       }
+      if (model_.elsewhere) ask_elsewhere();
       for (std::size_t k = 0; k < k_trees_; ++k) finish_tree(k);
     }
   }
@@ -91,6 +93,14 @@ class Refresher {
     }
   }
 
+  // Rows elsewhere need the values of the trees before.
+  void ask_elsewhere() {
+    model_.elsewhere->send_trees(
+        first_ < k_trees_ ? 0 : first_ - k_trees_, first_,
+        [&](std::size_t t) -> const Tree& { return model_.nodes.tree(t); });
+    elsewhere_ = model_.elsewhere->refresh(first_, k_trees_, terms_before_[0].size());
+  }
+
   void finish_tree(std::size_t k) {
     Tree& tree = model_.nodes[first_ + k].tree;
     for (std::size_t i = tree.nodes.size(); i-- > 0;) {  // children come after their parent
@@ -106,6 +116,7 @@ class Refresher {
     }
     model_.nodes[first_ + k].squares = 0;
     for (const Share& share : shares_) model_.nodes[first_ + k].squares += share.sums[k].squares();
+    if (model_.elsewhere) model_.nodes[first_ + k].squares += elsewhere_[k].squares;
     model_.nodes[first_ + k].drop_histograms();
   }
 
@@ -116,6 +127,10 @@ class Refresher {
     for (const Share& share : shares_) {
       sum.g += share.sums[k].of(leaf.leaf).g;
       sum.h += share.sums[k].of(leaf.leaf).h;
+    }
+    if (model_.elsewhere) {
+      const Totals& there = elsewhere_[k].of_leaves[static_cast<std::size_t>(leaf.leaf)];
+      sum.g += there.g, sum.h += there.h;
     }
     if (model_.loss.kind == LossKind::squared) sum.h = leaf.sums.h;
     return sum;
@@ -134,10 +149,53 @@ class Refresher {
   std::vector<GradientPointer> to_;
   std::vector<std::vector<double>> terms_before_;  // by leaf id, of the iteration before
   std::vector<Share> shares_;
+  std::vector<RemoteRows::LeafTotals> elsewhere_;  // per tree of the iteration
 };
+
+// Restores the nodes of a model unless commit() was called. Here nothing can fail; elsewhere a shard
+// may be lost.
+class NodesUndo {
+ public:
+  explicit NodesUndo(ModelState& model) : model_(model) {
+    for (const TreeNodes& nodes : model.nodes) saved_.push_back({nodes.tree, nodes.squares});
+  }
+  NodesUndo(const NodesUndo&) = delete;
+  ~NodesUndo() {
+    for (std::size_t t = 0; t < saved_.size(); ++t) {
+      model_.nodes[t].tree = std::move(saved_[t].tree);
+      model_.nodes[t].squares = saved_[t].squares;
+      model_.nodes[t].drop_histograms();
+    }
+  }
+  void commit() noexcept { saved_.clear(); }
+
+ private:
+  struct Saved {
+    Tree tree;
+    __int128 squares;
+  };
+  ModelState& model_;
+  std::vector<Saved> saved_;
+};
+
+void refresh_elsewhere(ModelState& model, int n_threads) {
+  const UndoRemote undo_elsewhere(model.elsewhere);
+  NodesUndo undo(model);
+  model.elsewhere->find({}, {}, model.layout());
+  Refresher(model, n_threads).run();
+  model.elsewhere->send_trees(0, model.nodes.size(), [&](std::size_t t) -> const Tree& {
+    return model.nodes.tree(t);
+  });
+  model.elsewhere->prepare(write_node_half(model));
+  // Nothing below can fail.
+  undo.commit();
+  model.elsewhere->commit();
+}
 
 }  // namespace
 
-void refresh(ModelState& model, int n_threads) { Refresher(model, n_threads).run(); }
+void refresh(ModelState& model, int n_threads) {
+  model.elsewhere ? refresh_elsewhere(model, n_threads) : Refresher(model, n_threads).run();
+}
 
 }  // namespace graftboost

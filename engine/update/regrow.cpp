@@ -1,10 +1,8 @@
 #include "update/regrow.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
-#include "core/parallel.hpp"
 #include "train/boosting.hpp"
 #include "update/histogram_budget.hpp"
 #include "update/row_answers.hpp"
@@ -17,22 +15,15 @@ Regrower<Sums>::Regrower(const UpdateContext& context, FreshGradients& fresh,
     : context_(context),
       model_(context.model),
       fresh_(fresh),
-      rows_(context.model.shards, cells, context.n_threads),
+      regrowing_(context.model, fresh, context.n_threads),
+      rows_(context.model.shards, cells, context.n_threads, context.model.elsewhere.get()),
       grower_(cells.active(), context.model.loss,
               {context.gain, context.model.params.learning_rate, true}, context.n_threads),
-      checker_(checker),
-      slots_(context.model.shards.size()) {}
+      checker_(checker) {}
 
 template <class Sums>
 std::vector<ReachingRows> Regrower<Sums>::find_rows(std::size_t t, NodeIndex node) {
-  const std::vector<std::int32_t> leaves = model_.nodes.tree(t).leaf_ids_under(node);
-  std::vector<ReachingRows> found;
-  for (std::size_t s = 0; s < model_.shards.size(); ++s) {
-    RowShard& shard = model_.shards[s];
-    const auto [inside, outside] = shard.rows_in(t, leaves, model_.params, slots_[s]);
-    found.push_back({shard.save_rows(t, inside), shard.save_rows(t, outside)});
-  }
-  return found;
+  return regrowing_.find(t, model_.nodes.tree(t).leaf_ids_under(node));
 }
 
 template <class Sums>
@@ -89,74 +80,31 @@ Regrown<Sums> Regrower<Sums>::regrow(std::size_t t, NodeIndex top,
     counted.resize(model_.layout().histogram_size());
     counted.fill(Sums(Totals{}));
   }
-  rows_.begin(t, model_.loss.kind);
-  std::size_t n_inside = 0;
-  for (std::size_t s = 0; s < model_.shards.size(); ++s) {
-    RowShard& shard = model_.shards[s];
-    const auto [inside, outside] = reaching[s];
-    if (!counted.empty())
-      accumulate(shard.rows, shard.recorded_in(t, model_.loss.kind), inside, counted.data());
-    result.more_squares += record_fresh(t, s, inside);
-    std::copy(inside.begin(), inside.end(), rows_.start(s, inside.size()));
-    if (model_.params.subsample < 1)
-      std::copy(outside.begin(), outside.end(), rows_.start_outside(s, outside.size()));
-    n_inside += inside.size();
-  }
-  if (!counted.empty()) result.before = NodeHistogram<Sums>(model_.layout(), counted);
-  counts.work += cost::looked_up_row * static_cast<double>(model_.n_rows()) +
-                 cost::gathered_value * static_cast<double>(fresh_.n_looked_up(n_inside));
+  const auto started = regrowing_.start(t, reaching, rows_, counted);
+  if (model_.elsewhere)
+    model_.elsewhere->start_node(rows_.growth(), t, leaves, !counted.empty());
 
   Graft<Sums>& graft = result.graft;
   graft.node = top;
   graft.leaf_ids = leaves;
   graft.leaf_ids.insert(graft.leaf_ids.end(), spare.begin(), spare.end());
-  graft.subtree = grower_.grow(rows_, n_leaves);
-  for (std::size_t s = 0; s < model_.shards.size(); ++s) place_rows(t, s, graft);
+  graft.subtree = grower_.grow(rows_, n_leaves, counted.empty() ? nullptr : &counted);
+  const std::span<const std::int32_t> leaf_ids(graft.leaf_ids.data(), grower_.leaf_nodes().size());
+  regrowing_.place(t, rows_, grower_.leaf_nodes(), leaf_ids);
+  if (model_.elsewhere)
+    model_.elsewhere->end_node(rows_.growth(), t, grower_.leaf_nodes(), leaf_ids);
+  if (!counted.empty()) result.before = NodeHistogram<Sums>(model_.layout(), counted);
   graft.histograms = grower_.take_histograms();
   graft.bounds = grower_.take_bounds();
+  result.more_squares = started.more_squares + rows_.root_elsewhere().squares;
+  const std::size_t n_rows =
+      started.n_rows + static_cast<std::size_t>(rows_.root_elsewhere().n_rows);
   ++counts.nodes_regrown;
-  counts.rows_regrown += static_cast<std::int64_t>(n_inside);
+  counts.rows_regrown += static_cast<std::int64_t>(n_rows);
+  counts.work += cost::looked_up_row * static_cast<double>(model_.n_rows()) +
+                 cost::gathered_value * static_cast<double>(fresh_.n_looked_up(n_rows));
   counts.work += context_.cost.of_growing(graft.subtree, 0);
   return result;
-}
-
-template <class Sums>
-__int128 Regrower<Sums>::record_fresh(std::size_t t, std::size_t s, std::span<const Slot> slots) {
-  RowShard& shard = model_.shards[s];
-  const RecordedGradients recorded = shard.recorded_in(t, model_.loss.kind);
-  constexpr std::size_t rows_together = 2048;
-  std::vector<__int128> more_squares(slots.size() / rows_together + 1);
-  const auto record = [&](std::span<const Slot> block, __int128& more) {
-    GradientArray fresh = fresh_.of(t, s, block);
-    shard.trees[t].recorded.visit([&]<class Element>(Element* to) {
-      const Element* from = fresh.of<Element>();
-      for (std::size_t i = 0; i < block.size(); ++i) {
-        more -= recorded.square_of(block[i]);
-        to[block[i]] = from[i];
-        more += recorded.square_of(block[i]);
-      }
-    });
-  };
-  parallel_blocks(context_.n_threads, slots.size(), rows_together,
-                  [&](std::size_t begin, std::size_t end) {
-                    record(slots.subspan(begin, end - begin), more_squares[begin / rows_together]);
-                  });
-  return std::accumulate(more_squares.begin(), more_squares.end(), static_cast<__int128>(0));
-}
-
-template <class Sums>
-void Regrower<Sums>::place_rows(std::size_t t, std::size_t s, const Graft<Sums>& graft) {
-  RowShard& shard = model_.shards[s];
-  const Tree& subtree = graft.subtree;
-  shard.trees[t].leaf_ids.visit([&]<class LeafId>(LeafId* leaf_ids) {
-    for (std::size_t i = 0; i < subtree.nodes.size(); ++i) {
-      if (!subtree.nodes[i].is_leaf()) continue;
-      const auto number = static_cast<std::size_t>(subtree.nodes[i].leaf);
-      const auto id = static_cast<LeafId>(graft.leaf_ids[number]);
-      for (const Slot row : rows_.rows_of(s, static_cast<NodeIndex>(i))) leaf_ids[row] = id;
-      for (const Slot row : rows_.outside_of(s, static_cast<NodeIndex>(i))) leaf_ids[row] = id;
-    }
-  });
 }
 
 // --- grafting ------------------------------------------------------------------------------------
@@ -214,8 +162,8 @@ void Regrower<Sums>::swap_growth(std::size_t t, const GrowthSwap& swap, UpdateCo
   if (swap.split != no_node) {
     const std::int32_t kept = tree[tree[swap.split].left].leaf;
     spare = tree[tree[swap.split].right].leaf;
-    for (std::size_t s = 0; s < model_.shards.size(); ++s)
-      model_.shards[s].merge_leaves(t, spare, kept, slots_[s]);
+    regrowing_.merge_leaves(t, spare, kept);
+    if (model_.elsewhere) model_.elsewhere->merge_leaves(t, spare, kept);
     undo.emplace_back();
     undo.back().node = swap.split;
     undo.back().leaf_ids = {kept};
@@ -239,7 +187,7 @@ void Regrower<Sums>::evaluate_undone(std::size_t t, std::int32_t leaf, UpdateCou
   check.reset(t, tree.nodes.size(), GainBounds::are_grouped(model_.layout()));
   checker_.evaluate_new_leaf(check, tree.leaves[static_cast<std::size_t>(leaf)]);
   while (check.is_waiting()) {
-    answer(context_, check, slots_[0]);
+    answer(context_, check, regrowing_.slots());
     checker_.resume(check);
   }
   counts.work += context_.cost.histogram;

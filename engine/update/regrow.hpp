@@ -9,6 +9,7 @@
 #include "update/fresh_gradients.hpp"
 #include "update/grafting.hpp"
 #include "update/growth_order.hpp"
+#include "update/regrowing_rows.hpp"
 #include "update/split_check.hpp"
 #include "update/update_context.hpp"
 #include "update/update_counts.hpp"
@@ -47,9 +48,6 @@ class Regrower {
                        int n_leaves, const std::vector<std::int32_t>& spare, UpdateCounts& counts);
   bool is_derivable(const TreeNodes& nodes, NodeIndex i) const;
   NodeHistogram<Sums> derive(const TreeNodes& nodes, NodeIndex i) const;
-  // Returns what it adds to the tree's sum of squared gradients.
-  __int128 record_fresh(std::size_t t, std::size_t shard, std::span<const Slot> slots);
-  void place_rows(std::size_t t, std::size_t shard, const Graft<Sums>& graft);
   void book_difference(TreeNodes& nodes, const Regrown<Sums>& regrown, UpdateCounts& counts);
   void join(std::size_t t, std::vector<Regrown<Sums>> regrown, std::vector<Graft<Sums>> grafts,
             UpdateCounts& counts);
@@ -63,10 +61,10 @@ class Regrower {
   const UpdateContext& context_;
   ModelState& model_;
   FreshGradients& fresh_;
+  RegrowingRows<Sums> regrowing_;
   GrowingRows<Sums> rows_;
   TreeGrower<Sums> grower_;
   SplitChecker<Sums>& checker_;
-  std::vector<Array<Slot>> slots_;  // per shard
 };
 
 }  // namespace graftboost

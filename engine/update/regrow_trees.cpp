@@ -28,6 +28,12 @@ class IterationRegrower {
         cells_(GrowingCells::of_layout(context.model.shards)) {
     for (const auto& checker : checkers)
       idle_.push_back(std::make_unique<Regrower<Sums>>(context, fresh_, cells_, *checker));
+    // Nodes that are regrown side by side ask rows elsewhere together, so there should be many.
+    for (std::size_t i = idle_.size(); context.model.elsewhere && i < Rounds::most_together; ++i) {
+      more_checkers_.push_back(std::make_unique<SplitChecker<Sums>>(context));
+      idle_.push_back(
+          std::make_unique<Regrower<Sums>>(context, fresh_, cells_, *more_checkers_.back()));
+    }
     tasks_.resize(progress.size());
     std::vector<Task*> all;
     for (std::size_t t = 0; t < progress.size(); ++t) {
@@ -59,6 +65,11 @@ class IterationRegrower {
     for (const Task& task : tasks) n_rows += task.n_rows;
     fresh_.begin_iteration(first, static_cast<std::size_t>(n_rows),
                            static_cast<std::size_t>(n_rows_left_));
+    if (context_.model.elsewhere) {
+      send_final_trees(first);
+      context_.model.elsewhere->begin_regrowing(first, static_cast<std::size_t>(n_rows),
+                                                static_cast<std::size_t>(n_rows_left_));
+    }
     n_rows_left_ -= n_rows;
     std::stable_sort(tasks.begin(), tasks.end(),
                      [](const Task& a, const Task& b) { return a.n_rows > b.n_rows; });
@@ -91,10 +102,18 @@ class IterationRegrower {
     return context_.model.nodes.tree(t)[i].sums.n;
   }
 
+  // Fresh gradients depend on the trees before.
+  void send_final_trees(std::size_t first) {
+    context_.model.elsewhere->send_trees(n_sent_, first, [&](std::size_t t) -> const Tree& {
+      return context_.model.nodes.tree(t);
+    });
+    n_sent_ = first;
+  }
+
   // Calls `use` with every number below n and a regrower that no other thread has at the time.
   template <class Use>
   void with_regrowers(std::size_t n, Use&& use) {
-    parallel(n_threads_, n, [&](std::size_t i) {
+    const auto with_one = [&](std::size_t i) {
       std::unique_ptr<Regrower<Sums>> regrower;
       {
         std::lock_guard lock(idle_lock_);
@@ -104,7 +123,9 @@ class IterationRegrower {
       use(*regrower, i);
       std::lock_guard lock(idle_lock_);
       idle_.push_back(std::move(regrower));
-    });
+    };
+    if (!context_.model.elsewhere) return parallel(n_threads_, n, with_one);
+    context_.model.elsewhere->rounds().together(n, with_one);
   }
 
   const UpdateContext& context_;
@@ -113,6 +134,8 @@ class IterationRegrower {
   FreshGradients fresh_;
   std::int64_t n_rows_left_ = 0;  // of nodes that are still to be regrown
   GrowingCells cells_;
+  std::size_t n_sent_ = 0;  // trees that shards elsewhere have as they will stay
+  std::vector<std::unique_ptr<SplitChecker<Sums>>> more_checkers_;
   std::mutex idle_lock_;
   std::vector<std::unique_ptr<Regrower<Sums>>> idle_;
   std::vector<std::vector<Task>> tasks_;  // per tree, until they are done

@@ -15,45 +15,53 @@ bool is_removed(const RemovedSlots& removed, std::size_t shard, Slot slot) {
   return std::binary_search(removed[shard].begin(), removed[shard].end(), slot);
 }
 
+void check_distinct(std::span<const RowId> ids, const std::string& argument,
+                    const std::string& fault) {
+  WipedVector<RowId> sorted(ids.begin(), ids.end());
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end())
+    throw std::invalid_argument(argument + ": the id " + std::to_string(*twice) + fault);
+}
+
 RemovedSlots find_removed(ModelState& model, std::span<const RowId> ids,
-                          const std::string& argument) {
+                          const std::string& argument, const RemoteRows::Found& elsewhere) {
   RemovedSlots removed(model.shards.size());
-  for (const RowId id : ids) {
-    const auto found = model.shards.find(id);
-    if (!found) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto found = model.shards.find(ids[i]);
+    if (found) {
+      removed[found->shard].push_back(found->slot);
+    } else if (elsewhere.is_removed_held.empty() || elsewhere.is_removed_held[i] == 0) {
       throw std::invalid_argument(argument + ": the model holds no row with id " +
-                                  std::to_string(id) + "; row_ids_ has the ids of those it holds");
-    }
-    removed[found->shard].push_back(found->slot);
-  }
-  for (std::size_t s = 0; s < removed.size(); ++s) {
-    std::sort(removed[s].begin(), removed[s].end());
-    const auto twice = std::adjacent_find(removed[s].begin(), removed[s].end());
-    if (twice != removed[s].end()) {
-      throw std::invalid_argument(argument + ": the id " +
-                                  std::to_string(model.shards[s].rows.ids[*twice]) +
-                                  " is given twice; name each row once");
+                                  std::to_string(ids[i]) +
+                                  "; row_ids_ has the ids of those it holds");
     }
   }
+  for (std::vector<Slot>& slots : removed) std::sort(slots.begin(), slots.end());
   return removed;
 }
 
-void check_added_ids(ModelState& model, std::span<const RowId> added, const RemovedSlots& removed) {
-  for (const RowId id : added) {
-    const auto found = model.shards.find(id);
-    if (found && !is_removed(removed, found->shard, found->slot)) {
+void check_added_ids(ModelState& model, std::span<const RowId> added,
+                     std::span<const RowId> removed_ids, const RemovedSlots& removed,
+                     const RemoteRows::Found& elsewhere) {
+  WipedVector<RowId> removed_sorted;
+  if (model.elsewhere) {
+    removed_sorted.assign(removed_ids.begin(), removed_ids.end());
+    std::sort(removed_sorted.begin(), removed_sorted.end());
+  }
+  for (std::size_t i = 0; i < added.size(); ++i) {
+    const auto found = model.shards.find(added[i]);
+    const bool is_held = found && !is_removed(removed, found->shard, found->slot);
+    const bool is_held_elsewhere = !elsewhere.is_added_held.empty() &&
+                                   elsewhere.is_added_held[i] != 0 &&
+                                   !std::ranges::binary_search(removed_sorted, added[i]);
+    if (is_held || is_held_elsewhere) {
       throw std::invalid_argument("row_ids: the model already holds a row with id " +
-                                  std::to_string(id) +
+                                  std::to_string(added[i]) +
                                   "; remove it in the same update, or choose another id");
     }
   }
-  WipedVector<RowId> ids(added.begin(), added.end());
-  std::sort(ids.begin(), ids.end());
-  const auto twice = std::adjacent_find(ids.begin(), ids.end());
-  if (twice != ids.end()) {
-    throw std::invalid_argument("row_ids: the id " + std::to_string(*twice) +
-                                " is given to two rows");
-  }
+  check_distinct(added, "row_ids", " is given to two rows");
 }
 
 // The classes of a model that grows are renumbered: each former one needs a number of its own.
@@ -68,6 +76,7 @@ void check_relabel(const ModelState& model, std::span<const std::int32_t> relabe
 }
 
 // Whether a refit can set a scale for the targets of all rows there will be.
+// Rows elsewhere leave out those that are marked as removed.
 bool can_scale(const ModelState& model, std::span<const double> added,
                const RemovedSlots& removed) {
   double least = std::numeric_limits<double>::infinity(), most = -least;
@@ -78,6 +87,10 @@ bool can_scale(const ModelState& model, std::span<const double> added,
       if (!is_removed(removed, s, slot)) add(rows.raw_target[slot]);
   }
   for (const double y : added) add(y);
+  if (model.elsewhere) {
+    const auto [least_there, most_there] = model.elsewhere->target_range();
+    least = std::min(least, least_there), most = std::max(most, most_there);
+  }
   return Loss(model.loss).set_scale(least, most);
 }
 
@@ -102,6 +115,12 @@ void check_rows_left(const ModelState& model, const Sample<Table>* added,
   for (std::size_t s = 0; s < removed.size(); ++s) {
     n_removed += removed[s].size();
     for (const Slot slot : removed[s]) weight_left -= model.shards[s].weight_of(slot);
+  }
+  if (model.elsewhere) {
+    const RowTable& rows = model.elsewhere->removed().rows;
+    n_removed += rows.size();
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      weight_left -= rows.weight.empty() ? 1 : rows.weight[i];
   }
   if (model.n_rows() + (added == nullptr ? 0 : added->x.rows) == n_removed) {
     throw std::invalid_argument(argument +
@@ -156,14 +175,21 @@ CheckedRequest check_request(ModelState& model, const UpdateRequest<Table>& requ
   CheckedRequest checked;
   checked.grows = model.loss.kind != LossKind::squared && request.n_classes > model.loss.n_classes;
   if (checked.grows) check_relabel(model, request.relabel, request.n_classes);
-  checked.removed = find_removed(model, request.removed, request.removed_argument);
+  check_distinct(request.removed, request.removed_argument,
+                 " is given twice; name each row once");
+  const std::span<const RowId> added_ids =
+      request.added == nullptr ? std::span<const RowId>() : request.added->ids;
+  RemoteRows::Found elsewhere;
+  if (model.elsewhere)
+    elsewhere = model.elsewhere->find(request.removed, added_ids, model.layout());
+  checked.removed = find_removed(model, request.removed, request.removed_argument, elsewhere);
   if (request.added != nullptr) {
     check_sample(*request.added, *model.bins,
                  checked.grows ? request.n_classes : model.loss.n_classes);
   }
   checked.refits = must_refit(model, request, checked.grows, rule.keeps_structure() || rule.defers);
   if (request.added != nullptr) {
-    check_added_ids(model, request.added->ids, checked.removed);
+    check_added_ids(model, added_ids, request.removed, checked.removed, elsewhere);
     check_added_values(model, *request.added, checked.removed, checked.refits);
   }
   check_rows_left(model, request.added, checked.removed, request.removed_argument);

@@ -16,7 +16,8 @@ struct CheckedRequest {
   bool refits = false;  // the trees cannot stay
 };
 
-// Throws std::invalid_argument, whose message names the argument, if the request is not valid.
+// Throws std::invalid_argument, whose message names the argument, if the request is not valid. Rows
+// elsewhere to remove are found, marked and fetched: the caller commits or undoes that.
 template <class Table>
 CheckedRequest check_request(ModelState& model, const UpdateRequest<Table>& request,
                              const UpdateRule& rule);

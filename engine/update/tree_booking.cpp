@@ -69,6 +69,7 @@ void TreeBooker::book_tree(std::size_t t, ConstGradientPointer gradients,
   if (!model_.nodes[t].counted && evaluates_candidates(t)) restore(t);
   book_sums(context_, t, changed_, gradients, scores, progress_[t].counts);
   context_.variance[t] = model_.variance_in(t);
+  if (model_.elsewhere) return;
   const RecordedGradients recorded = changed_.recorded_in(t, model_.loss.kind);
   for (std::size_t i = changed_.n_removed(); i < changed_.size(); ++i) {
     const auto [shard, slot] = changed_.location(i);

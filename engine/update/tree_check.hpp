@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct Shift {
 struct MovedRows {
   const RowTable* rows = nullptr;
   WipedVector<MovedRow> moved;
+  std::shared_ptr<const RowTable> own;  // of rows of other processes
 };
 
 // The check of one tree: how far it is, what it asks of the rows, and what it found. A check goes

@@ -33,7 +33,7 @@ struct UpdateContext {
         rule(by),
         undo(saved),
         gain(of.gain_params()),
-        cost(of.shards.cells_per_row(), of.layout().histogram_size()),
+        cost(of.cells_per_row(), of.layout().histogram_size()),
         n_rows(static_cast<std::int64_t>(of.n_rows())),
         tolerance(by.kind == UpdateRule::Kind::fidelity ? std::numeric_limits<double>::infinity()
                                                         : by.tolerance),
@@ -42,6 +42,7 @@ struct UpdateContext {
     for (std::size_t t = 0; t < of.nodes.size(); ++t) variance.push_back(of.variance_in(t));
     for (const RowShard& shard : of.shards)
       n_rows -= static_cast<std::int64_t>(shard.removed().size());
+    if (of.elsewhere) n_rows -= static_cast<std::int64_t>(of.elsewhere->removed().rows.size());
     mean_weight = static_cast<double>(of.target_sums.weight) * of.loss.weight_unit /
                   static_cast<double>(n_rows);
   }

@@ -19,7 +19,7 @@ Loss weighted_loss(LossKind kind, const std::vector<double>& weights) {
   loss.n_classes = kind == LossKind::squared ? 1 : 2;
   const std::vector<std::span<const double>> parts{std::span(weights).first(weights.size() / 2),
                                                    std::span(weights).subspan(weights.size() / 2)};
-  loss.set_weight_scale(parts);
+  loss.set_weight_scale(WeightsInMemory(parts));
   return loss;
 }
 

@@ -38,7 +38,8 @@ TEST_CASE("counted nodes have the rows of all shards, added ones in and removed 
         for (std::size_t i = 0; i < model.nodes.tree(t).nodes.size(); ++i) {
           const auto node = static_cast<NodeIndex>(i);
           for_sums_of(model, [&]<class Sums>(Sums) {
-            const Histogram<Sums> counted = count_node<Sums>(*update.context, t, node, slots);
+            const Histogram<Sums> counted =
+                count_nodes<Sums>(*update.context, t, {&node, 1}, slots)[0];
             REQUIRE(counted.size() == model.layout().histogram_size());
             check_histogram(model.layout(), counted.data(), naive_histogram(model, t, node));
           });

@@ -1,0 +1,172 @@
+#include "remote/shard_server.hpp"
+
+#include <nanobind/stl/unique_ptr.h>
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "model/model.hpp"
+#include "python/bindings.hpp"
+#include "python/model_arrays.hpp"
+#include "python/shards.hpp"
+#include "remote/encoding.hpp"
+#include "remote/node_half.hpp"
+#include "remote/remote_binning.hpp"
+
+namespace graftboost::python {
+namespace {
+
+nb::bytes to_bytes(const gb::Bytes& bytes) {
+  return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+std::span<const std::uint8_t> bytes_of(const nb::bytes& bytes) {
+  return {reinterpret_cast<const std::uint8_t*>(bytes.c_str()), bytes.size()};
+}
+
+nb::tuple to_python(gb::Reply reply) {
+  std::vector<std::uint64_t> sums(reply.sums.begin(), reply.sums.end());
+  return nb::make_tuple(to_numpy(std::move(sums)), to_bytes(reply.rows));
+}
+
+template <class Server>
+nb::tuple execute(Server& server, const nb::bytes& message) {
+  gb::Reply reply;
+  {
+    nb::gil_scoped_release release;
+    reply = server.execute(bytes_of(message));
+  }
+  return to_python(std::move(reply));
+}
+
+// Keeps the caller's table and ids.
+class TableToBin {
+ public:
+  TableToBin(AnyTable x, Integers ids, int n_threads) : x_(std::move(x)), ids_(std::move(ids)) {
+    with_table(x_, [&]<class Table>(const Table& table) {
+      if (ids_.size() != table.rows) throw nb::value_error("row_ids: expected one for each row");
+      server_ = gb::BinningServer::of(
+          gb::TableShard<Table>{table, {ids_.data(), ids_.size()}, 0}, n_threads);
+    });
+  }
+  gb::Reply execute(std::span<const std::uint8_t> message) { return server_->execute(message); }
+
+ private:
+  AnyTable x_;
+  Integers ids_;
+  std::unique_ptr<gb::BinningServer> server_;
+};
+
+gb::BinMap find_bins(nb::object exchange, const nb::dict& n_categories, int max_bins,
+                     double split_sample, bool width, const nb::dict& bin_edges,
+                     std::uint64_t seed, std::size_t rare_below) {
+  const gb::BinningParams params{max_bins, split_sample, width, seed, rare_below};
+  const gb::GivenColumns given = given_columns(n_categories, bin_edges);
+  const gb::Exchange ask = exchange_by(std::move(exchange));
+  nb::gil_scoped_release release;
+  gb::RemoteRowsToBin rows(ask);
+  return gb::find_bins(rows, given, params, 1);
+}
+
+void append(gb::ShardServer& shard, const AnyTable& x, const Doubles& y,
+            const std::optional<Doubles>& weight, const Integers& row_ids) {
+  with_table(x, [&]<class Table>(const Table& table) {
+    const gb::Sample<Table> sample{
+        table, {y.data(), y.size()}, view<double>(weight), {row_ids.data(), row_ids.size()}};
+    nb::gil_scoped_release release;
+    shard.append(sample);
+  });
+}
+
+}  // namespace
+
+// Python may be called from any thread that grows a tree. What it raises travels on as it is.
+gb::Exchange exchange_by(nb::object function) {
+  // The last owner need not have the interpreter's lock.
+  const std::shared_ptr<nb::object> kept(new nb::object(std::move(function)), [](nb::object* p) {
+    nb::gil_scoped_acquire gil;
+    delete p;
+  });
+  return [kept](const gb::Bytes& message, gb::Phase phase, const gb::Bytes& node_half) {
+    nb::gil_scoped_acquire gil;
+    const nb::object answer =
+        (*kept)(to_bytes(message), static_cast<int>(phase), to_bytes(node_half));
+    gb::Replies replies;
+    const auto [sums, rows] = nb::cast<std::pair<nb::object, nb::object>>(answer);
+    const auto numbers =
+        nb::cast<nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(
+            sums);
+    replies.sums.assign(numbers.data(), numbers.data() + numbers.size());
+    for (const nb::handle of_shard : rows) {
+      const auto bytes = bytes_of(nb::cast<nb::bytes>(of_shard));
+      replies.rows.emplace_back(bytes.begin(), bytes.end());
+    }
+    return replies;
+  };
+}
+
+void bind_shards(nb::module_& m) {
+  nb::class_<TableToBin>(m, "TableToBin", "Rows of one shard, from which bins are found.")
+      .def(nb::init<AnyTable, Integers, int>(), "X"_a, "row_ids"_a, "n_threads"_a)
+      .def("execute", &execute<TableToBin>, "message"_a,
+           "Answer a message: sums, which are added up over all shards, and bytes.");
+  m.def("find_bins", &find_bins, "exchange"_a, "n_categories"_a, "max_bins"_a, "split_sample"_a,
+        "width"_a, "bin_edges"_a, "seed"_a, "rare_below"_a,
+        "Find the bins of rows in all shards. exchange(message, phase, node_half) sends a message "
+        "to every shard and returns the sum of their sums and the list of their bytes.");
+  nb::class_<gb::ShardServer>(m, "ShardServer",
+                              "Some of a model's rows, which answer to the node half elsewhere.")
+      .def(
+          "__init__",
+          [](gb::ShardServer* self, const gb::BinMap& bins, const std::string& loss, int n_classes,
+             std::size_t index, std::size_t n_shards, int n_threads) {
+            new (self) gb::ShardServer(std::make_shared<const gb::BinMap>(bins), loss_kind(loss),
+                                       n_classes, index, n_shards, n_threads);
+          },
+          "bins"_a, "loss"_a, "n_classes"_a, "index"_a, "n_shards"_a, "n_threads"_a)
+      .def_static(
+          "from_model",
+          [](const gb::Model& model, std::size_t index, std::size_t n_shards, int n_threads) {
+            nb::gil_scoped_release release;
+            return model.read_verified([&](const gb::ModelState& state) {
+              return std::make_unique<gb::ShardServer>(gb::ModelState(state),
+                                                       state.nodes.holds_packed_sums(), index,
+                                                       n_shards, n_threads);
+            });
+          },
+          "model"_a, "index"_a, "n_shards"_a, "n_threads"_a,
+          "A shard with the rows of a model that was made from the shard's arrays.")
+      .def_static(
+          "from_node_half",
+          [](const gb::BinMap& bins, const nb::bytes& node_half, std::size_t index,
+             std::size_t n_shards, int n_threads) {
+            gb::ModelState state =
+                gb::read_node_half(std::make_shared<const gb::BinMap>(bins), bytes_of(node_half));
+            const bool packed = state.nodes.holds_packed_sums();
+            return std::make_unique<gb::ShardServer>(std::move(state), packed, index, n_shards,
+                                                     n_threads);
+          },
+          "bins"_a, "node_half"_a, "index"_a, "n_shards"_a, "n_threads"_a,
+          "A shard without rows, which it is given afterwards.")
+      .def("append", &append, "X"_a, "y"_a, "sample_weight"_a.none(), "row_ids"_a,
+           "Append rows to train on, before the first message.")
+      .def("execute", &execute<gb::ShardServer>, "message"_a,
+           "Answer a message: sums, which are added up over all shards, and bytes.")
+      .def_prop_ro("n_rows", [](const gb::ShardServer& shard) { return shard.state().n_rows(); })
+      .def_prop_ro(
+          "row_ids",
+          [](const gb::ShardServer& shard) {
+            const auto& ids = shard.state().shards[0].rows.ids;
+            return to_numpy(std::vector<std::int64_t>(ids.begin(), ids.end()));
+          },
+          nb::rv_policy::automatic)
+      .def("summary", [](const gb::ShardServer& shard, bool state, bool room) {
+             return describe(gb::summary_of(shard.state(), state, room));
+           }, "state"_a, "room"_a, "As of an engine model.")
+      .def("arrays", [](const nb::object& self, bool state, bool room) {
+             const auto& shard = nb::cast<const gb::ShardServer&>(self);
+             return describe(gb::arrays_of(shard.state(), state, room), self);
+           }, "state"_a, "room"_a, "As of an engine model.");
+}
+
+}  // namespace graftboost::python
