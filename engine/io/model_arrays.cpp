@@ -132,6 +132,8 @@ void collect_trees_of_rows(Collector& to, const ModelState& model, std::size_t r
   const auto pieces = [&](const std::string& name, Number number, auto&& of) {
     ModelArray array{name, number, room, {}, {}};
     for (const TreeRows& rows : shard.trees) array.pieces.push_back({of(rows), shard.size()});
+    // A shard may have no trees yet. The kind of numbers is told by a piece.
+    if (shard.trees.empty()) array.pieces.push_back({nullptr, 0}), array.distance = 0;
     to.arrays.push_back(std::move(array));
   };
   to.each("tree_counted", model.nodes,

@@ -63,5 +63,8 @@ using GivenArrays = std::map<std::string, GivenArray>;
 // place; `lender` owns their memory.
 ModelState model_from(const Summary& summary, const GivenArrays& arrays,
                       std::shared_ptr<const void> lender);
+// The same for a shard, whose nodes have no sums.
+ModelState shard_from(const Summary& summary, const GivenArrays& arrays,
+                      std::shared_ptr<const void> lender);
 
 }  // namespace graftboost

@@ -417,10 +417,10 @@ void take_trees_of_rows(ModelState& model, const Source& source, const Summary& 
                  : take_histograms<WideSums>(model, source);
 }
 
-}  // namespace
-
-ModelState model_from(const Summary& summary, const GivenArrays& arrays,
-                      std::shared_ptr<const void> lender) {
+// What holds for a model need not hold for a shard: it may have no rows, no trees yet, or weights
+// whose scale is not known yet.
+ModelState assemble(const Summary& summary, const GivenArrays& arrays,
+                    std::shared_ptr<const void> lender, bool is_shard) {
   const Source source(arrays, std::move(lender));
   check_summary(summary);
   ModelState model;
@@ -434,14 +434,14 @@ ModelState model_from(const Summary& summary, const GivenArrays& arrays,
     require(std::isfinite(score), "base_scores are not finite");
   model.validation_losses = source.copied<double>("validation_losses");
   take_trees(model, source, summary.params.updatable);
-  require(model.params.n_estimators == model.n_iterations(),
+  require(is_shard || model.params.n_estimators == model.n_iterations(),
           "n_estimators is " + std::to_string(model.params.n_estimators));
   if (!summary.params.updatable) return model;
-  require(summary.n_rows > 0, "n_rows is 0");
+  require(is_shard || summary.n_rows > 0, "n_rows is 0");
   take_rows(model, source, summary);
-  require(model.loss.weighted == !model.shards[0].rows.weight.empty(),
+  require(is_shard || model.loss.weighted == !model.shards[0].rows.weight.empty(),
           "weighted does not match the rows");
-  require(!summary.packed || !model.loss.weighted, "packed sums cannot hold weights");
+  require(is_shard || !summary.packed || !model.loss.weighted, "packed sums cannot hold weights");
   require(!summary.packed || static_cast<std::int64_t>(summary.n_rows) <= PackedSums::most_rows,
           "packed sums cannot hold so many rows");
   take_target_sums(model, source);
@@ -449,6 +449,18 @@ ModelState model_from(const Summary& summary, const GivenArrays& arrays,
   take_deferred(model, source);
   take_trees_of_rows(model, source, summary);
   return model;
+}
+
+}  // namespace
+
+ModelState model_from(const Summary& summary, const GivenArrays& arrays,
+                      std::shared_ptr<const void> lender) {
+  return assemble(summary, arrays, std::move(lender), false);
+}
+
+ModelState shard_from(const Summary& summary, const GivenArrays& arrays,
+                      std::shared_ptr<const void> lender) {
+  return assemble(summary, arrays, std::move(lender), true);
 }
 
 }  // namespace graftboost

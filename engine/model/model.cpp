@@ -139,6 +139,7 @@ std::unique_ptr<Model> Model::gather() const {
   return read_verified([](const ModelState& state) {
     ModelState one = state;
     one.elsewhere.reset();
+    one.shards[0].index = {};  // built when rows are first looked for
     for (std::size_t begin = 0; state.elsewhere; begin += rows_per_message) {
       std::size_t n = 0;
       for (const FetchedRows& part :

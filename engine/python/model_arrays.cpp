@@ -137,8 +137,7 @@ nb::list describe(std::vector<gb::ModelArray> arrays, const nb::object& self) {
   return described;
 }
 
-std::unique_ptr<gb::Model> model_from(const nb::dict& summary, const nb::dict& arrays,
-                                      const nb::object& verify) {
+gb::GivenArrays given_arrays(const nb::dict& arrays) {
   using Values = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   gb::GivenArrays given;
   for (const auto& [key, value] : arrays) {
@@ -148,8 +147,17 @@ std::unique_ptr<gb::Model> model_from(const nb::dict& summary, const nb::dict& a
       throw nb::value_error((name + " is not an array of one dimension").c_str());
     given[name] = {number_of(name, values.dtype()), values.data(), values.size()};
   }
+  return given;
+}
+
+gb::ModelState shard_from(const nb::dict& summary, const nb::dict& arrays) {
+  return gb::shard_from(read_summary(summary), given_arrays(arrays), keep(nb::dict(arrays)));
+}
+
+std::unique_ptr<gb::Model> model_from(const nb::dict& summary, const nb::dict& arrays,
+                                      const nb::object& verify) {
   auto model = std::make_unique<gb::Model>(
-      gb::model_from(read_summary(summary), given, keep(nb::dict(arrays))));
+      gb::model_from(read_summary(summary), given_arrays(arrays), keep(nb::dict(arrays))));
   if (!model->updatable()) return model;
   std::function<void()> verify_file;
   if (!verify.is_none()) {

@@ -39,6 +39,18 @@ nb::tuple execute(Server& server, const nb::bytes& message) {
   return to_python(std::move(reply));
 }
 
+// A message of one request without content, and its answer.
+nb::tuple ask(gb::ShardServer& shard, gb::RequestKind kind) {
+  gb::Writer message;
+  message.put(kind).put(std::uint32_t{1}).put(std::uint64_t{0});
+  gb::Reply reply;
+  {
+    nb::gil_scoped_release release;
+    reply = shard.execute(message.bytes());
+  }
+  return to_python(std::move(reply));
+}
+
 // Keeps the caller's table and ids.
 class TableToBin {
  public:
@@ -89,15 +101,14 @@ gb::Exchange exchange_by(nb::object function) {
   });
   return [kept](const gb::Bytes& message, gb::Phase phase, const gb::Bytes& node_half) {
     nb::gil_scoped_acquire gil;
-    const nb::object answer =
-        (*kept)(to_bytes(message), static_cast<int>(phase), to_bytes(node_half));
+    const auto answer = nb::cast<nb::tuple>(
+        (*kept)(to_bytes(message), static_cast<int>(phase), to_bytes(node_half)));
     gb::Replies replies;
-    const auto [sums, rows] = nb::cast<std::pair<nb::object, nb::object>>(answer);
     const auto numbers =
         nb::cast<nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(
-            sums);
+            answer[0]);
     replies.sums.assign(numbers.data(), numbers.data() + numbers.size());
-    for (const nb::handle of_shard : rows) {
+    for (const nb::handle of_shard : answer[1]) {
       const auto bytes = bytes_of(nb::cast<nb::bytes>(of_shard));
       replies.rows.emplace_back(bytes.begin(), bytes.end());
     }
@@ -125,17 +136,16 @@ void bind_shards(nb::module_& m) {
           },
           "bins"_a, "loss"_a, "n_classes"_a, "index"_a, "n_shards"_a, "n_threads"_a)
       .def_static(
-          "from_model",
-          [](const gb::Model& model, std::size_t index, std::size_t n_shards, int n_threads) {
-            nb::gil_scoped_release release;
-            return model.read_verified([&](const gb::ModelState& state) {
-              return std::make_unique<gb::ShardServer>(gb::ModelState(state),
-                                                       state.nodes.holds_packed_sums(), index,
-                                                       n_shards, n_threads);
-            });
+          "from_arrays",
+          [](const nb::dict& summary, const nb::dict& arrays, bool packed, std::size_t index,
+             std::size_t n_shards, int n_threads) {
+            return std::make_unique<gb::ShardServer>(shard_from(summary, arrays), packed, index,
+                                                     n_shards, n_threads);
           },
-          "model"_a, "index"_a, "n_shards"_a, "n_threads"_a,
-          "A shard with the rows of a model that was made from the shard's arrays.")
+          "summary"_a, "arrays"_a, "packed"_a, "index"_a, "n_shards"_a, "n_threads"_a,
+          "A shard from its summary and arrays, which it uses in place.")
+      .def_prop_ro("packed", &gb::ShardServer::has_packed_sums,
+                   "How sums are stored; needed to restore the shard.")
       .def_static(
           "from_node_half",
           [](const gb::BinMap& bins, const nb::bytes& node_half, std::size_t index,
@@ -152,6 +162,13 @@ void bind_shards(nb::module_& m) {
            "Append rows to train on, before the first message.")
       .def("execute", &execute<gb::ShardServer>, "message"_a,
            "Answer a message: sums, which are added up over all shards, and bytes.")
+      .def("facts", [](gb::ShardServer& shard) { return ask(shard, gb::RequestKind::facts); },
+           "What the node half has to know about the rows, as an answer.")
+      .def("commit", [](gb::ShardServer& shard) { return ask(shard, gb::RequestKind::commit); },
+           "Complete what messages have begun; answers with the facts.")
+      .def("undo", [](gb::ShardServer& shard) { return ask(shard, gb::RequestKind::undo); },
+           "Undo what messages have begun; answers with the facts. Raises RuntimeError if that "
+           "takes the files of the shard.")
       .def_prop_ro("n_rows", [](const gb::ShardServer& shard) { return shard.state().n_rows(); })
       .def_prop_ro(
           "row_ids",

@@ -76,6 +76,9 @@ ShardServer::ShardServer(std::shared_ptr<const BinMap> bins, LossKind loss, int 
   state_.loss.kind = loss;
   state_.loss.n_classes = n_classes;
   state_.set_layout(CodeLayout(*state_.bins));
+  // Until the node half knows better.
+  state_.target_sums = TargetSums(n_classes);
+  state_.base_scores.assign(static_cast<std::size_t>(state_.trees_per_iteration()), 0.0);
 }
 
 ShardServer::ShardServer(ModelState state, bool packed, std::size_t index, std::size_t n_shards,
@@ -93,6 +96,10 @@ template <class Table>
 void ShardServer::append(const Sample<Table>& sample) {
   check_sample(sample, *state_.bins, state_.loss.n_classes);
   state_.shards.append(*state_.bins, sample, state_.loss.kind, n_threads_);
+  // The grids are not known yet, but a file may be written before they are.
+  RowTable& rows = state_.shards[0].rows;
+  if (state_.loss.kind == LossKind::squared) rows.target.fill(0);
+  rows.weight.fill(0);
 }
 
 // --- messages ------------------------------------------------------------------------------------

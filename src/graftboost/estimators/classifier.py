@@ -250,7 +250,8 @@ class GraftBoostClassifier(ClassifierMixin, GraftBoost):
         self, classes: NDArray[Any] | None, target: NDArray[np.float64]
     ) -> NDArray[np.float64] | None:
         assert classes is not None
-        return weigh_classes(self.class_weight, classes, target)
+        counts = np.bincount(target.astype(np.intp), minlength=len(classes))
+        return weigh_classes(self.class_weight, classes, counts)
 
     def _added_class_weights(self, classes: NDArray[Any] | None) -> NDArray[np.float64] | None:
         """Return the weights of `fit`; later classes have the weight in `class_weight`, or one."""

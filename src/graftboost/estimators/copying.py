@@ -44,11 +44,19 @@ class Copyable:
             made.__dict__[name] = model[name] if name in model else copy.deepcopy(value, memo)
         return made
 
+    def _with_engine_model(self, engine_model: EngineModel) -> Self:
+        """Return a copy that has this engine model instead of a copy of its own."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update({**self.__dict__, **self._copied_with(engine_model)})
+        return made
+
     def _copied_model(self) -> dict[str, Any]:
         """Return copies of all attributes that updates change or read."""
         if "_engine_model" not in self.__dict__:
             return {}
-        engine_model = copy.deepcopy(self._engine_model)
+        return self._copied_with(copy.deepcopy(self._engine_model))
+
+    def _copied_with(self, engine_model: EngineModel) -> dict[str, Any]:
         return {
             "_engine_model": engine_model,
             "_update_lock": UpdateLock(),

@@ -23,9 +23,19 @@ def held_out(ids: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.b
     >>> bool((held_out(ids, 0.1, seed=0)[500:] == held_out(ids[500:], 0.1, seed=0)).all())
     True
     """
-    hashes = _hash(seed, HELD_OUT, ids)
-    drawn: NDArray[np.bool_] = hashes < np.uint64(fraction * 2.0**64)
+    hashes = hashes_to_hold_out(ids, seed)
+    drawn: NDArray[np.bool_] = hashes < threshold_to_hold_out(fraction)
     return drawn if drawn.any() else hashes == hashes.min()
+
+
+def hashes_to_hold_out(ids: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
+    """Return the hashes that decide which rows are held out."""
+    return _hash(seed, HELD_OUT, ids)
+
+
+def threshold_to_hold_out(fraction: float) -> np.uint64:
+    """Return the number below which the hash of a row that is held out lies."""
+    return np.uint64(fraction * 2.0**64)
 
 
 def _hash(seed: int, purpose: int, ids: NDArray[np.int64]) -> NDArray[np.uint64]:

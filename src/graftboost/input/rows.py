@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftboost.input.holdout import held_out
-from graftboost.input.sparse import AnyTable, same_form
+from graftboost.input.sparse import AnyTable, is_sparse, same_form
 from graftboost.input.wiping import Copies
 
 
@@ -55,8 +56,11 @@ class Rows:
     def hold_out(self, fraction: float, seed: int) -> tuple[Rows, Rows]:
         """Return the rows to train on and the rows to validate on."""
         ids = np.arange(len(self.y)) if self.ids is None else self.ids
-        held = held_out(ids, fraction, seed)
-        return replace(self, ids=ids)._select(~held), self._select(held)
+        return replace(self, ids=ids).divide(held_out(ids, fraction, seed))
+
+    def divide(self, held: NDArray[np.bool_]) -> tuple[Rows, Rows]:
+        """Return the rows that are not held out, and those that are."""
+        return self._select(~held), self._select(held)
 
     def of_positive_weight(self) -> Rows:
         """Return the rows of positive weight."""
@@ -79,6 +83,26 @@ def share_form(first: Rows, second: Rows) -> tuple[Rows, Rows]:
     """Return both with features of the same form and dtype, as the engine requires."""
     X, other = same_form(first.X, second.X)
     return replace(first, X=X), replace(second, X=other)
+
+
+def join_rows(parts: Sequence[Rows]) -> Rows:
+    """Return rows of the same columns together, which may come from tables of different dtypes."""
+
+    def joined(arrays: list[Any]) -> Any:
+        return None if arrays[0] is None else np.concatenate(arrays)
+
+    if is_sparse(parts[0].X):
+        from scipy.sparse import vstack
+
+        X = vstack([part.X for part in parts], format="csr")
+    else:
+        X = np.concatenate([part.X for part in parts])
+    return Rows(
+        X,
+        joined([part.y for part in parts]),
+        joined([part.weight for part in parts]),
+        joined([part.ids for part in parts]),
+    )
 
 
 def check_enough_to_train(

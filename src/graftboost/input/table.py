@@ -147,6 +147,14 @@ def _as_floats(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(np.float32 if np.can_cast(array.dtype, np.float32) else np.float64)
 
 
+def take_rows(X: Any, rows: slice) -> Any:
+    """Return some rows of X as the caller passed it, in the same form."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return frame[rows].to_native()
+    return X.tocsr()[rows] if is_sparse(X) else np.asarray(X)[rows]
+
+
 def find_feature(feature: Any, table: Table, argument: str) -> int:
     """Return the position of a feature given by name or by position."""
     if isinstance(feature, str):

@@ -59,6 +59,14 @@ def check_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.float64]
     return classes, codes
 
 
+def count_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the classes that occur, and how often, of rows that are not all rows of a fit."""
+    labels = _read_labels(y, n_rows, "y")
+    check_classification_targets(labels)
+    found, counts = np.unique(labels, return_counts=True)
+    return found, counts
+
+
 def check_known_labels(
     y: Any, n_rows: int, classes: NDArray[Any], argument: str
 ) -> NDArray[np.float64]:

@@ -79,24 +79,24 @@ def warn_about_unequal_weights(
 def weigh_classes(
     class_weight: Mapping[Any, float] | str | None,
     classes: NDArray[Any],
-    codes: NDArray[np.float64],
+    counts: NDArray[np.int64],
 ) -> NDArray[np.float64] | None:
     """Return the weight of each class, or None if all are one.
 
-    ``"balanced"`` gives all classes of `codes` the same sum of weights, as in scikit-learn. A dict
+    ``"balanced"`` gives all classes, of which there are `counts` rows, the same sum of weights, as
+    in scikit-learn. A dict
     may omit classes, which then have weight one, or contain classes that are added later. A dict
     that does both is rejected, because a label is probably misspelt or of another type than in y.
 
     Examples
     --------
-    >>> weigh_classes({"10": 3.0}, np.array(["10", "9"]), np.array([0.0, 1.0])).tolist()
+    >>> weigh_classes({"10": 3.0}, np.array(["10", "9"]), np.array([5, 7])).tolist()
     [3.0, 1.0]
     """
     if class_weight is None:
         return None
     if isinstance(class_weight, str):
-        counts = np.bincount(codes.astype(np.intp), minlength=len(classes))
-        weights = len(codes) / (len(classes) * counts)
+        weights = counts.sum() / (len(classes) * counts)
     else:
         missing = [label for label in classes if label not in class_weight]
         known = len(classes) - len(missing)

@@ -1,0 +1,1 @@
+"""Models whose rows are distributed over processes, on one machine or many."""

@@ -1,0 +1,271 @@
+"""Training a model on the rows of all shards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftboost._engine import BinMap, EngineModel, find_bins
+from graftboost.distributed.exchange import ShardExchange
+from graftboost.distributed.part import PartFacts, PartPlan, PlannedFacts
+from graftboost.distributed.shards import Shards
+from graftboost.distributed.sources import Source
+from graftboost.estimators import GraftBoostClassifier, GraftBoostRegressor
+from graftboost.estimators.memory import stats_bytes
+from graftboost.estimators.progress import OnIteration
+from graftboost.estimators.seed import draw_seed
+from graftboost.estimators.threads import thread_count
+from graftboost.estimators.update_lock import UpdateLock
+from graftboost.input.bin_edges import check_bin_edges
+from graftboost.input.categories import Categories
+from graftboost.input.columns import Columns
+from graftboost.input.rows import Rows, join_rows
+from graftboost.input.sparse import for_engine
+from graftboost.input.table import Table
+from graftboost.input.targets import check_labels
+from graftboost.input.weights import weigh_classes
+
+Estimator = GraftBoostClassifier | GraftBoostRegressor
+
+
+def fit_shards(
+    estimator: Estimator,
+    shards: Shards,
+    exchange: ShardExchange,
+    sources: Sequence[Source],
+    given_validation: tuple[Any, Any, Any] = (None, None, None),
+    on_iteration: OnIteration | None = None,
+) -> dict[str, Any]:
+    """Train on the rows of all sources, one for each shard; return the fitted attributes.
+
+    The model is the one that the estimator would learn from all rows together.
+    """
+    estimator._validate_params()
+    classifies = isinstance(estimator, GraftBoostClassifier)
+    options = {
+        "classifies": classifies,
+        "categorical_features": estimator.categorical_features,
+    }
+    facts: list[PartFacts] = shards.call_each("read", [(source, options) for source in sources])
+    columns = _common_columns(facts)
+    classes, class_weights = _common_classes(estimator, facts)
+    weighted = any(part.weighted for part in facts) or class_weights is not None
+    if not any(part.any_weight for part in facts):
+        raise ValueError(
+            "sample_weight is zero for every row, which leaves nothing to train on. Pass a "
+            "positive weight for at least one row."
+        )
+    seed = draw_seed(estimator.random_state)
+    validation = estimator._read_validation(*given_validation, columns, classes)
+    if validation is not None:
+        validation = validation.weighed_by_class(class_weights)
+    holds_out = estimator.early_stopping and validation is None
+    first_ids = _first_ids(facts)
+    plans = [
+        PartPlan(
+            columns.to_plain(),
+            classes,
+            class_weights,
+            first_id,
+            weighted,
+            (estimator.validation_fraction, seed) if holds_out else None,
+        )
+        for first_id in first_ids
+    ]
+    planned: list[PlannedFacts] = shards.call_each("plan", [(plan,) for plan in plans])
+    if first_ids[0] is None:
+        _check_distinct(shards)
+    next_id = max(part.largest_id for part in planned) + 1
+    if holds_out:
+        planned = _hold_out_one(shards, plans, planned)
+        validation = join_rows([part.validation for part in planned if part.validation is not None])
+    _check_enough(estimator, planned, validation, classes)
+    if validation is not None:
+        validation = validation.with_weights_near_one()
+    bins = _find_bins(estimator, shards, columns, seed)
+    engine_model = _train(
+        estimator, shards, exchange, bins, classes, seed, validation, on_iteration
+    )
+    learned: dict[str, Any] = {
+        "_engine_model": engine_model,
+        "_update_lock": UpdateLock(),
+        "_next_id": next_id,
+        "_columns": columns,
+        "n_features_in_": columns.n_features,
+    }
+    if classes is not None:
+        learned["_classes"] = {len(classes): classes}
+        learned["_fitted_class_weights"] = (
+            None if class_weights is None else (classes.tolist(), class_weights.tolist())
+        )
+    return learned
+
+
+def _common_columns(facts: Sequence[PartFacts]) -> Columns:
+    """Return the columns of all shards, with the categories of all rows."""
+    found = [Columns.from_plain(part.columns) for part in facts if part.n_rows]
+    first = found[0]
+    for other in found[1:]:
+        same_names = (first.names is None) == (other.names is None) and (
+            first.names is None or np.array_equal(first.names, other.names)
+        )
+        if first.n_features != other.n_features or not same_names:
+            raise ValueError(
+                "The rows of two shards do not have the same columns. Pass tables with the same "
+                "columns in the same order."
+            )
+    categories = {}
+    for feature in sorted(set().union(*(columns.categories for columns in found))):
+        values: dict[Any, None] = {}
+        for columns in found:
+            if feature not in columns.categories:
+                raise ValueError(
+                    f"Feature {feature} has a category dtype in the rows of one shard, but not in "
+                    "those of another. Pass tables with the same dtypes."
+                )
+            values.update(dict.fromkeys(columns.categories[feature].values))
+        categories[feature] = Categories(list(values))
+    return Columns(first.names, first.n_features, categories)
+
+
+def _common_classes(
+    estimator: Estimator, facts: Sequence[PartFacts]
+) -> tuple[NDArray[Any] | None, NDArray[np.float64] | None]:
+    """Return the classes of all rows and their weights; None for a regression."""
+    if not isinstance(estimator, GraftBoostClassifier):
+        return None, None
+    labels = np.concatenate([part.labels for part in facts if part.labels is not None])
+    classes, codes = check_labels(labels, len(labels))
+    counts = np.zeros(len(classes), dtype=np.int64)
+    every = np.concatenate([part.counts for part in facts if part.counts is not None])
+    np.add.at(counts, codes.astype(np.intp), every)
+    return classes, weigh_classes(estimator.class_weight, classes, counts)
+
+
+def _first_ids(facts: Sequence[PartFacts]) -> list[int | None]:
+    """Return the id of the first row of each shard, or None if rows have ids of their own."""
+    with_rows = [part for part in facts if part.n_rows]
+    if all(part.has_ids for part in with_rows):
+        return [None] * len(facts)
+    if any(part.has_ids for part in with_rows):
+        raise ValueError(
+            "The rows of some shards have ids, those of others have none. Pass row_ids for all "
+            "rows, or for none."
+        )
+    begins = np.cumsum([0, *(part.n_rows for part in facts)])
+    return [int(begin) for begin in begins[:-1]]
+
+
+def _check_distinct(shards: Shards) -> None:
+    """Raise if two rows have the same id. Each shard looks at some of the ids of all."""
+    pieces = shards.call_all("ids_for", shards.n_shards)
+    found = shards.call_each(
+        "duplicates", [([of[k] for of in pieces],) for k in range(shards.n_shards)]
+    )
+    for twice in found:
+        if twice is not None:
+            raise ValueError(
+                f"row_ids contains {twice} more than once, but ids must be unique. Remove "
+                "duplicates, or omit row_ids to number the rows."
+            )
+
+
+def _hold_out_one(
+    shards: Shards, plans: Sequence[PartPlan], planned: list[PlannedFacts]
+) -> list[PlannedFacts]:
+    """Hold out the row with the least hash of all if no shard has drawn one."""
+    if any(part.validation is not None and len(part.validation.y) for part in planned):
+        return planned
+    least = min(range(len(planned)), key=lambda index: planned[index].least_hash)
+    held = shards.call(least, "hold_out_least", plans[least])
+    return [held if index == least else part for index, part in enumerate(planned)]
+
+
+def _check_enough(
+    estimator: Estimator,
+    planned: Sequence[PlannedFacts],
+    validation: Rows | None,
+    classes: NDArray[Any] | None,
+) -> None:
+    """Raise if there is no row of positive weight to train on or to validate on."""
+    remedy = "Decrease validation_fraction, pass more rows, or pass X_val and y_val."
+    if not sum(part.n_rows for part in planned):
+        raise ValueError(
+            f"validation_fraction={estimator.validation_fraction} leaves no rows to train on. "
+            f"{remedy}"
+        )
+    if all(part.weights is not None and part.weights[2] == 0 for part in planned):
+        raise ValueError(
+            "No training row has a positive weight (sample_weight times class_weight). Pass a "
+            "positive weight for at least one row; with early_stopping, for a row that is not held "
+            "out."
+        )
+    if validation is not None and validation.weight is not None and not validation.weight.any():
+        raise ValueError(
+            "No row held out for validation has a positive weight (sample_weight times "
+            "class_weight). Increase validation_fraction, or pass X_val and y_val."
+        )
+    if classes is None:
+        return
+    counts = sum(part.class_counts for part in planned if part.class_counts is not None)
+    if not np.all(counts):
+        raise ValueError(
+            f"All rows of one class of y are held out for validation, which leaves none to train "
+            f"on. {remedy}"
+        )
+
+
+def _find_bins(estimator: Estimator, shards: Shards, columns: Columns, seed: int) -> BinMap:
+    shards.call_all("begin_binning")
+    table = Table("X", columns.names, np.empty((0, columns.n_features)), 0)
+    return find_bins(
+        lambda message, _phase, _node_half: shards.answer_all("answer_binning", message),
+        columns.n_categories,
+        estimator.max_bins,
+        estimator.split_sample,
+        estimator.binning == "width",
+        check_bin_edges(estimator.bin_edges, table, columns),
+        seed,
+        estimator.min_samples_leaf,
+    )
+
+
+def _train(
+    estimator: Estimator,
+    shards: Shards,
+    exchange: ShardExchange,
+    bins: BinMap,
+    classes: NDArray[Any] | None,
+    seed: int,
+    validation: Rows | None,
+    on_iteration: OnIteration | None,
+) -> EngineModel:
+    n_classes = 1 if classes is None else len(classes)
+    loss = {1: "squared", 2: "logistic"}.get(n_classes, "softmax")
+    shards.call_all("begin_fit", bins, loss, n_classes, exchange.decided)
+    return EngineModel.fit_remote(
+        bins,
+        exchange,
+        loss,
+        n_classes,
+        estimator.n_estimators,
+        estimator.learning_rate,
+        estimator.max_leaf_nodes,
+        estimator.min_samples_leaf,
+        estimator.min_hessian,
+        estimator.l2_regularization,
+        estimator.subsample,
+        seed,
+        bool(estimator.updatable),
+        thread_count(estimator.n_jobs),
+        X_val=None if validation is None else for_engine(validation.X),
+        y_val=None if validation is None else validation.y,
+        sample_weight_val=None if validation is None else validation.weight,
+        n_iter_no_change=estimator.n_iter_no_change if estimator.early_stopping else 0,
+        tol=estimator.tol,
+        on_iteration=on_iteration,
+        histogram_memory=stats_bytes(estimator.stats_memory),
+    )

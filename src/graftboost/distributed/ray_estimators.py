@@ -1,0 +1,423 @@
+"""Estimators whose rows are distributed over the processes of a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import ray
+from numpy.typing import ArrayLike, NDArray
+from ray import exceptions
+
+from graftboost.distributed.fitting import Estimator
+from graftboost.distributed.ray_coordinator import CoordinatorActor
+from graftboost.distributed.ray_shards import NAMESPACE
+from graftboost.distributed.ray_sources import divide_rows, is_dataset
+from graftboost.estimators import GraftBoostClassifier, GraftBoostRegressor
+from graftboost.estimators.loading import restored
+from graftboost.estimators.report import UpdateReport
+from graftboost.persistence import file_format, model_file
+
+MOST_CALLS = 5  # of one request, if the process of the node half ends again and again
+
+
+class RayModel:
+    """A model in the processes of a Ray cluster; not for direct use.
+
+    The node half is a named actor, and so is each shard, so other drivers can use the model by its
+    name. This object has a copy of the trees for predictions, which it renews when the model has
+    changed.
+    """
+
+    _local: ClassVar[type[Estimator]]
+    n_shards: int
+    resources_per_shard: Mapping[str, Any] | None
+    storage: str | os.PathLike[str] | None
+    name: str | None
+    timeout: float
+
+    # --- beginning ------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: ArrayLike | str | None = None,
+        *,
+        row_ids: ArrayLike | str | None = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: ArrayLike | None = None,
+    ) -> Self:
+        """Train a model on rows that are distributed over shards.
+
+        Parameters
+        ----------
+        X : table, Dataset of Ray, or list of paths or object references
+            A local table, as for `GraftBoostClassifier.fit`; or a ``ray.data.Dataset``, paths of
+            Parquet files, which shards read themselves, or references to data frames.
+        y : array-like or str
+            Targets; unless X is a local table, the name of their column.
+        sample_weight, row_ids : array-like or str, default=None
+            Weights and ids of rows, or the names of their columns.
+        X_val, y_val, sample_weight_val : default=None
+            Validation rows, which are local.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        sources = divide_rows(X, y, sample_weight, row_ids, self.n_shards)
+        estimator = self._local(**self._local_parameters())
+        actor = self._new_actor()
+        self._wait(actor.fit.remote(estimator, sources, (X_val, y_val, sample_weight_val)))
+        self._follow(actor)
+        return self
+
+    @classmethod
+    def from_local(cls, model: Estimator, **options: Any) -> Self:
+        """Distribute the rows of a local model. The model does not change.
+
+        Parameters
+        ----------
+        model : GraftBoostClassifier or GraftBoostRegressor
+            A fitted model, which holds its rows.
+        **options
+            `n_shards`, `resources_per_shard`, `storage`, `name` and `timeout`.
+
+        Returns
+        -------
+        RayGraftBoostClassifier or RayGraftBoostRegressor
+            The same model in a cluster.
+        """
+        made = cls(**model.get_params(deep=False), **options)
+        actor = made._new_actor()
+        made._wait(actor.begin_with.remote(model, made.n_shards))
+        made._follow(actor)
+        return made
+
+    @classmethod
+    def connect(cls, name: str) -> Self:
+        """Return a model that another driver has made.
+
+        Parameters
+        ----------
+        name : str
+            Its `name_`.
+
+        Returns
+        -------
+        RayGraftBoostClassifier or RayGraftBoostRegressor
+            The model. `n_shards` and the like have their default values.
+        """
+        try:
+            actor = ray.get_actor(_actor_name(name), namespace=NAMESPACE)
+        except ValueError as error:
+            raise ValueError(
+                f"There is no model {name!r} in this cluster. Pass the name_ of a model that was "
+                "not shut down."
+            ) from error
+        made = cls()
+        made.name_ = name
+        made._follow(actor)
+        made.set_params(**made._frozen.get_params(deep=False))
+        return made
+
+    def _new_actor(self) -> Any:
+        self.name_ = self.name or uuid.uuid4().hex[:12]
+        folder = self.storage
+        if folder is None:
+            folder = os.path.join(tempfile.gettempdir(), "graftboost")
+        actor = ray.remote(CoordinatorActor).options(
+            name=_actor_name(self.name_),
+            namespace=NAMESPACE,
+            lifetime="detached",
+            max_restarts=-1,
+            num_cpus=0,
+        )
+        return actor.remote(
+            self.name_,
+            f"{os.fspath(folder)}/{self.name_}",
+            dict(self.resources_per_shard or {}),
+            self.timeout,
+        )
+
+    def _local_parameters(self) -> dict[str, Any]:
+        known = self._local._get_param_names()
+        return {name: getattr(self, name) for name in known}
+
+    def _follow(self, actor: Any) -> None:
+        """Use an actor, and copy its trees for predictions."""
+        self._actor = actor
+        self._version = -1
+        self._renew()
+
+    def _renew(self) -> None:
+        if self._ask("version") != self._version:
+            self._version, file = self._ask("frozen")
+            found = file_format.loads(file, "the model of the cluster")
+            self._frozen = restored(model_file.restore(found), found.source)
+
+    # --- calls ----------------------------------------------------------------------------------
+
+    def _wait(self, ref: Any) -> Any:
+        try:
+            return ray.get(ref)
+        except exceptions.RayTaskError as error:
+            raise error.cause from None
+
+    def _ask(self, method: str, *arguments: Any, **named: Any) -> Any:
+        """Call a method of the node half that can be called again."""
+        for call in range(MOST_CALLS):
+            try:
+                return self._wait(getattr(self._actor, method).remote(*arguments, **named))
+            except exceptions.RayActorError:
+                if call == MOST_CALLS - 1:
+                    raise
+                time.sleep(0.5)
+        raise AssertionError
+
+    def _change(self, method: str, *arguments: Any, **named: Any) -> Any:
+        request = uuid.uuid4().hex
+        result = self._ask("call", request, method, *arguments, **named)
+        self._renew()
+        return result
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def update(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        row_ids: ArrayLike | None = None,
+        remove: ArrayLike | slice | None = None,
+        fidelity: float | None = None,
+        regrow: bool = True,
+    ) -> UpdateReport:
+        """Add and remove rows in one pass; see `GraftBoostClassifier.update`."""
+        report: UpdateReport = self._change(
+            "update",
+            X,
+            y,
+            sample_weight,
+            row_ids=row_ids,
+            remove=remove,
+            fidelity=fidelity,
+            regrow=regrow,
+        )
+        return report
+
+    def remove(
+        self, row_ids: ArrayLike | slice, *, fidelity: float | None = None, regrow: bool = True
+    ) -> UpdateReport:
+        """Remove rows; see `GraftBoostClassifier.remove`."""
+        report: UpdateReport = self._change("remove", row_ids, fidelity=fidelity, regrow=regrow)
+        return report
+
+    def regrow(self, work: float | None = None, *, fidelity: float | None = None) -> UpdateReport:
+        """Regrow nodes for rows that were only booked; see `GraftBoostClassifier.regrow`."""
+        report: UpdateReport = self._change("regrow", work, fidelity=fidelity)
+        return report
+
+    def refresh(self) -> Self:
+        """Recompute all leaf values; see `GraftBoostClassifier.refresh`."""
+        self._change("refresh")
+        return self
+
+    def refit(self) -> Self:
+        """Train all trees again on the rows held; see `GraftBoostClassifier.refit`."""
+        self._change("refit")
+        return self
+
+    def rebalance(self, n_shards: int) -> Self:
+        """Distribute the rows over another number of shards. The model does not change."""
+        self._ask("rebalance", n_shards)
+        self.n_shards = n_shards
+        return self
+
+    def compact(self) -> Self:
+        """Erase rows that were removed from the files of all shards."""
+        self._ask("compact")
+        return self
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def check_state(self) -> None:
+        """Recompute every stored sum from the rows of all shards; raise if one differs."""
+        self._ask("read", "check_state")
+
+    def memory(self, row_ids: ArrayLike | slice, *, fidelity: float | None = None) -> Any:
+        """Return what the model remembers of rows; see `GraftBoostClassifier.memory`."""
+        return self._ask("read", "memory", row_ids, fidelity=fidelity)
+
+    @property
+    def row_ids_(self) -> NDArray[np.int64]:
+        """Ids of the rows that all shards hold."""
+        ids: NDArray[np.int64] = self._ask("read", "row_ids_")
+        return ids
+
+    @property
+    def n_rows_(self) -> int:
+        """Number of rows that all shards hold."""
+        return int(self._ask("read", "n_rows_"))
+
+    def _of_batches(self, X: Any, method: str) -> Any:
+        """Predict for the rows of a Dataset, block by block, wherever they are."""
+        self._renew()
+        frozen = ray.put(self._frozen)
+
+        def predict(batch: Any) -> dict[str, Any]:
+            return {"prediction": getattr(ray.get(frozen), method)(batch)}
+
+        return X.map_batches(predict, batch_format="pyarrow", zero_copy_batch=True)
+
+    def to_local(self) -> Estimator:
+        """Return the model with all its rows, as an estimator that needs no cluster."""
+        local: Estimator = self._ask("gathered")
+        return local
+
+    def shutdown(self) -> None:
+        """End the processes of the model. Its files stay."""
+        self._ask("close")
+        ray.kill(self._actor)
+        del self._actor
+
+    @property
+    def _engine_model(self) -> Any:
+        """The trees, for predictions, as of the last change by anyone."""
+        self._renew()
+        return self._frozen._engine_model
+
+    @property
+    def _columns(self) -> Any:
+        return self._frozen._columns
+
+    @property
+    def _classes(self) -> Any:
+        return self._frozen._classes
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features of X in `fit`."""
+        return self._frozen.n_features_in_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_actor")
+
+
+def _actor_name(name: str) -> str:
+    return f"graftboost:{name}"
+
+
+OWN_PARAMETERS = ("n_shards", "resources_per_shard", "storage", "name", "timeout")
+
+
+class RayGraftBoostClassifier(RayModel, GraftBoostClassifier):
+    """`GraftBoostClassifier` with rows that are distributed over the processes of a Ray cluster.
+
+    The model is the same, bit for bit, as that of `GraftBoostClassifier` on all rows.
+
+    Parameters
+    ----------
+    n_shards : int, default=2
+        The number of shards: processes that hold rows.
+    resources_per_shard : dict, default=None
+        Options of each shard's actor, such as ``{"num_cpus": 4}``. A shard uses as many threads as
+        it has CPUs. Default: one CPU.
+    storage : path or URL, default=None
+        The folder in which shards and trees are kept, so that lost processes can be restored. It
+        must be reachable from all machines: a shared folder, or a URL of fsspec. Default: a folder
+        of this machine, which is enough for a cluster of one.
+    name : str, default=None
+        The name of the model, by which `connect` finds it. Default: a random one, `name_`.
+    timeout : float, default=60
+        Seconds after which a shard that does not answer counts as lost and is restored.
+    **parameters
+        The parameters of `GraftBoostClassifier`.
+    """
+
+    _local = GraftBoostClassifier
+
+    def __init__(
+        self,
+        *,
+        n_shards: int = 2,
+        resources_per_shard: Mapping[str, Any] | None = None,
+        storage: str | os.PathLike[str] | None = None,
+        name: str | None = None,
+        timeout: float = 60.0,
+        **parameters: Any,
+    ) -> None:
+        super().__init__(**parameters)
+        self.n_shards = n_shards
+        self.resources_per_shard = resources_per_shard
+        self.storage = storage
+        self.name = name
+        self.timeout = timeout
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted([*cls._local._get_param_names(), *OWN_PARAMETERS])
+
+    def predict(self, X: Any) -> Any:
+        """Return the most probable class of each row; of a Dataset, as a Dataset."""
+        return self._of_batches(X, "predict") if is_dataset(X) else super().predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probability of each class; of a Dataset, as a Dataset."""
+        return self._of_batches(X, "predict_proba") if is_dataset(X) else super().predict_proba(X)
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the raw scores; of a Dataset, as a Dataset."""
+        if is_dataset(X):
+            return self._of_batches(X, "decision_function")
+        return super().decision_function(X)
+
+
+class RayGraftBoostRegressor(RayModel, GraftBoostRegressor):
+    """`GraftBoostRegressor` with rows that are distributed over the processes of a Ray cluster.
+
+    The model is the same, bit for bit, as that of `GraftBoostRegressor` on all rows.
+
+    Parameters
+    ----------
+    n_shards, resources_per_shard, storage, name, timeout
+        As of `RayGraftBoostClassifier`.
+    **parameters
+        The parameters of `GraftBoostRegressor`.
+    """
+
+    _local = GraftBoostRegressor
+
+    def __init__(
+        self,
+        *,
+        n_shards: int = 2,
+        resources_per_shard: Mapping[str, Any] | None = None,
+        storage: str | os.PathLike[str] | None = None,
+        name: str | None = None,
+        timeout: float = 60.0,
+        **parameters: Any,
+    ) -> None:
+        super().__init__(**parameters)
+        self.n_shards = n_shards
+        self.resources_per_shard = resources_per_shard
+        self.storage = storage
+        self.name = name
+        self.timeout = timeout
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted([*cls._local._get_param_names(), *OWN_PARAMETERS])
+
+    def predict(self, X: Any) -> Any:
+        """Return the predicted target of each row; of a Dataset, as a Dataset."""
+        return self._of_batches(X, "predict") if is_dataset(X) else super().predict(X)

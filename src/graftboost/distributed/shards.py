@@ -1,0 +1,117 @@
+"""All shards of a model, as the node half reaches them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftboost.distributed.errors import ShardLostError
+from graftboost.distributed.folder import Folder
+from graftboost.distributed.shard import Answer, Shard
+
+
+class Shards(Protocol):
+    """Shards in processes of any kind. A call that takes too long counts as a lost shard."""
+
+    n_shards: int
+
+    def call(self, index: int, method: str, *arguments: Any) -> Any:
+        """Call a method of one shard. Raises `ShardLostError` if it does not answer."""
+        ...
+
+    def call_all(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method of all shards side by side.
+
+        If shards do not answer, raises `ShardLostError` for one of them, when all others have
+        answered.
+        """
+        ...
+
+    def call_each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call a method of all shards side by side, each with its own arguments."""
+        ...
+
+    def answer_all(
+        self, method: str, *arguments: Any
+    ) -> tuple[NDArray[np.uint64], list[bytes]]:
+        """Call a method that answers a message; return the sums of all shards and their bytes."""
+        ...
+
+    def restart(self, index: int) -> None:
+        """Start a shard that was lost once more, without rows. Raises `ShardLostError`."""
+        ...
+
+    def close(self) -> None:
+        """End all shards. Their files stay."""
+        ...
+
+
+def combine(answers: Sequence[Answer]) -> tuple[NDArray[np.uint64], list[bytes]]:
+    """Return the sums of answers, modulo 2**64, and the bytes of each."""
+    sums = answers[0][0]
+    if len(answers) > 1:
+        sums = sums.copy()
+        for more, _ in answers[1:]:
+            np.add(sums, more, out=sums)
+    return sums, [rows for _, rows in answers]
+
+
+class ShardsInProcess:
+    """Shards in this process, one after the other: for tests, and to see what is exchanged.
+
+    Parameters
+    ----------
+    n_shards : int
+        The number of shards.
+    folder : Folder
+        Where their files are.
+    n_threads : int, default=1
+        The number of threads for one message.
+    """
+
+    def __init__(self, n_shards: int, folder: Folder, n_threads: int = 1) -> None:
+        self.n_shards = n_shards
+        self.folder = folder
+        self.n_threads = n_threads
+        self.shards: list[Shard | None] = [self._new(index) for index in range(n_shards)]
+
+    def _new(self, index: int) -> Shard:
+        return Shard(index, self.n_shards, self.folder.inside(f"shard-{index}"), self.n_threads)
+
+    def call(self, index: int, method: str, *arguments: Any) -> Any:
+        shard = self.shards[index]
+        if shard is None:
+            raise ShardLostError(index, "its process has ended")
+        return getattr(shard, method)(*arguments)
+
+    def call_all(self, method: str, *arguments: Any) -> list[Any]:
+        return self.call_each(method, [arguments] * self.n_shards)
+
+    def call_each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        results, lost = [], None
+        for index in range(self.n_shards):
+            try:
+                results.append(self.call(index, method, *arguments[index]))
+            except ShardLostError as error:
+                lost = error
+        if lost is not None:
+            raise lost
+        return results
+
+    def answer_all(
+        self, method: str, *arguments: Any
+    ) -> tuple[NDArray[np.uint64], list[bytes]]:
+        return combine(self.call_all(method, *arguments))
+
+    def restart(self, index: int) -> None:
+        self.shards[index] = self._new(index)
+
+    def kill(self, index: int) -> None:
+        """Lose a shard, as if its process had ended."""
+        self.shards[index] = None
+
+    def close(self) -> None:
+        self.shards = [None] * self.n_shards
