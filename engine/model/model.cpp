@@ -80,9 +80,9 @@ std::unique_ptr<Model> Model::fit(std::shared_ptr<const BinMap> bins, const Samp
 
 template <class Table>
 std::unique_ptr<Model> Model::fit(std::shared_ptr<const BinMap> bins,
-                                  std::shared_ptr<RemoteRows> rows,
-                                  const Sample<Table>* validation, const FitParams& params,
-                                  const OnIteration& on_iteration, int n_threads) {
+                                  std::shared_ptr<RemoteRows> rows, const Sample<Table>* validation,
+                                  const FitParams& params, const OnIteration& on_iteration,
+                                  int n_threads) {
   ModelState state = state_to_fit(std::move(bins), params);
   state.set_layout(CodeLayout(*state.bins));
   state.elsewhere = std::move(rows);
@@ -122,7 +122,7 @@ std::unique_ptr<Model> Model::fit(ModelState state, const Sample<Table>* validat
 
 void Model::attach(std::shared_ptr<RemoteRows> rows) {
   const Exclusive lock(*this);
-  if (state_.n_rows() != 0) throw std::invalid_argument("the model holds rows itself");
+  if (state_.shards.n_rows() != 0) throw std::invalid_argument("the model holds rows itself");
   rows->read_facts();
   rows->know_trees(state_.nodes);
   state_.elsewhere = std::move(rows);

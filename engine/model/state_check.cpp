@@ -70,7 +70,8 @@ Difference check_nodes(const ModelState& model, std::size_t t,
     const Node& node = tree.nodes[i];
     const auto index = static_cast<NodeIndex>(i);
     const std::string where = "node " + std::to_string(i);
-    if (rows.total(index) + elsewhere[i] != node.sums) return "the sums of " + where + " do not match its rows";
+    if (rows.total(index) + elsewhere[i] != node.sums)
+      return "the sums of " + where + " do not match its rows";
     if (node.value != model.leaf_value(node.sums))
       return "the value of " + where + " does not follow from its sums";
     if (i >= histograms.size() || !histograms[i].cached) continue;

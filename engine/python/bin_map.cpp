@@ -8,9 +8,7 @@
 #include "remote/encoding.hpp"
 
 namespace graftboost::python {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 gb::GivenColumns given_columns(const nb::dict& n_categories, const nb::dict& bin_edges) {
   gb::GivenColumns given;
@@ -94,12 +92,12 @@ void bind_bin_map(nb::module_& m) {
              const gb::Bytes& bytes = writer.bytes();
              return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
            })
-      .def("__setstate__",
-           [](gb::BinMap* self, const nb::bytes& bytes) {
-             gb::Reader reader(
-                 {reinterpret_cast<const std::uint8_t*>(bytes.c_str()), bytes.size()});
-             new (self) gb::BinMap(gb::read_bins(reader));
-           })
+      .def(
+          "__setstate__",
+          [](gb::BinMap* self, const nb::bytes& bytes) {
+            gb::Reader reader({reinterpret_cast<const std::uint8_t*>(bytes.c_str()), bytes.size()});
+            new (self) gb::BinMap(gb::read_bins(reader));
+          })
       .def("encode", &encode, "X"_a,
            "The code of every cell: 0 is missing, intervals and categories follow.");
 }

@@ -1,4 +1,4 @@
-#include "remote/shard_server.hpp"
+#include "python/shards.hpp"
 
 #include <nanobind/stl/unique_ptr.h>
 
@@ -9,10 +9,10 @@
 #include "model/model.hpp"
 #include "python/bindings.hpp"
 #include "python/model_arrays.hpp"
-#include "python/shards.hpp"
 #include "remote/encoding.hpp"
 #include "remote/node_half.hpp"
 #include "remote/remote_binning.hpp"
+#include "remote/shard_server.hpp"
 
 namespace graftboost::python {
 namespace {
@@ -57,8 +57,8 @@ class TableToBin {
   TableToBin(AnyTable x, Integers ids, int n_threads) : x_(std::move(x)), ids_(std::move(ids)) {
     with_table(x_, [&]<class Table>(const Table& table) {
       if (ids_.size() != table.rows) throw nb::value_error("row_ids: expected one for each row");
-      server_ = gb::BinningServer::of(
-          gb::TableShard<Table>{table, {ids_.data(), ids_.size()}, 0}, n_threads);
+      server_ = gb::BinningServer::of(gb::TableShard<Table>{table, {ids_.data(), ids_.size()}, 0},
+                                      n_threads);
     });
   }
   gb::Reply execute(std::span<const std::uint8_t> message) { return server_->execute(message); }
@@ -70,8 +70,8 @@ class TableToBin {
 };
 
 gb::BinMap find_bins(nb::object exchange, const nb::dict& n_categories, int max_bins,
-                     double split_sample, bool width, const nb::dict& bin_edges,
-                     std::uint64_t seed, std::size_t rare_below) {
+                     double split_sample, bool width, const nb::dict& bin_edges, std::uint64_t seed,
+                     std::size_t rare_below) {
   const gb::BinningParams params{max_bins, split_sample, width, seed, rare_below};
   const gb::GivenColumns given = given_columns(n_categories, bin_edges);
   const gb::Exchange ask = exchange_by(std::move(exchange));
@@ -162,13 +162,16 @@ void bind_shards(nb::module_& m) {
            "Append rows to train on, before the first message.")
       .def("execute", &execute<gb::ShardServer>, "message"_a,
            "Answer a message: sums, which are added up over all shards, and bytes.")
-      .def("facts", [](gb::ShardServer& shard) { return ask(shard, gb::RequestKind::facts); },
-           "What the node half has to know about the rows, as an answer.")
-      .def("commit", [](gb::ShardServer& shard) { return ask(shard, gb::RequestKind::commit); },
-           "Complete what messages have begun; answers with the facts.")
-      .def("undo", [](gb::ShardServer& shard) { return ask(shard, gb::RequestKind::undo); },
-           "Undo what messages have begun; answers with the facts. Raises RuntimeError if that "
-           "takes the files of the shard.")
+      .def(
+          "facts", [](gb::ShardServer& shard) { return ask(shard, gb::RequestKind::facts); },
+          "What the node half has to know about the rows, as an answer.")
+      .def(
+          "commit", [](gb::ShardServer& shard) { return ask(shard, gb::RequestKind::commit); },
+          "Complete what messages have begun; answers with the facts.")
+      .def(
+          "undo", [](gb::ShardServer& shard) { return ask(shard, gb::RequestKind::undo); },
+          "Undo what messages have begun; answers with the facts. Raises RuntimeError if that "
+          "takes the files of the shard.")
       .def_prop_ro("n_rows", [](const gb::ShardServer& shard) { return shard.state().n_rows(); })
       .def_prop_ro(
           "row_ids",
@@ -177,13 +180,19 @@ void bind_shards(nb::module_& m) {
             return to_numpy(std::vector<std::int64_t>(ids.begin(), ids.end()));
           },
           nb::rv_policy::automatic)
-      .def("summary", [](const gb::ShardServer& shard, bool state, bool room) {
-             return describe(gb::summary_of(shard.state(), state, room));
-           }, "state"_a, "room"_a, "As of an engine model.")
-      .def("arrays", [](const nb::object& self, bool state, bool room) {
-             const auto& shard = nb::cast<const gb::ShardServer&>(self);
-             return describe(gb::arrays_of(shard.state(), state, room), self);
-           }, "state"_a, "room"_a, "As of an engine model.");
+      .def(
+          "summary",
+          [](const gb::ShardServer& shard, bool state, bool room) {
+            return describe(gb::summary_of(shard.state(), state, room));
+          },
+          "state"_a, "room"_a, "As of an engine model.")
+      .def(
+          "arrays",
+          [](const nb::object& self, bool state, bool room) {
+            const auto& shard = nb::cast<const gb::ShardServer&>(self);
+            return describe(gb::arrays_of(shard.state(), state, room), self);
+          },
+          "state"_a, "room"_a, "As of an engine model.");
 }
 
 }  // namespace graftboost::python

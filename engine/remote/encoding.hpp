@@ -6,9 +6,9 @@
 
 #include "data/row_table.hpp"
 #include "model/loss.hpp"
-#include "model/row_shard.hpp"
 #include "model/node_histogram.hpp"
 #include "model/params.hpp"
+#include "model/row_shard.hpp"
 #include "model/tree.hpp"
 #include "remote/message.hpp"
 

@@ -38,16 +38,15 @@ Bytes write_node_half(const ModelState& model) {
   for (const TreeNodes& nodes : model.nodes) {
     std::vector<StoredNode> stored;
     for (const Node& n : nodes.tree.nodes) {
-      stored.push_back({n.left, n.right, n.parent, n.leaf, n.split, n.gain, n.value, n.sums,
-                        n.deferred});
+      stored.push_back(
+          {n.left, n.right, n.parent, n.leaf, n.split, n.gain, n.value, n.sums, n.deferred});
     }
     to.put_all(stored).put(nodes.squares).put(static_cast<std::uint8_t>(nodes.counted));
   }
   return to.take();
 }
 
-ModelState read_node_half(std::shared_ptr<const BinMap> bins,
-                          std::span<const std::uint8_t> bytes) {
+ModelState read_node_half(std::shared_ptr<const BinMap> bins, std::span<const std::uint8_t> bytes) {
   Reader from(bytes);
   ModelState model;
   model.bins = std::move(bins);

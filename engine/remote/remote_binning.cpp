@@ -180,7 +180,8 @@ class TableBinningServer final : public BinningServer {
       case RequestKind::distributions: {
         const auto begin = static_cast<std::size_t>(request.get<std::uint64_t>());
         write_distributions(
-            rows, part_->distributions(begin, static_cast<std::size_t>(request.get<std::uint64_t>())));
+            rows,
+            part_->distributions(begin, static_cast<std::size_t>(request.get<std::uint64_t>())));
         return;
       }
       case RequestKind::least_above:

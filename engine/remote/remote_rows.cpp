@@ -187,8 +187,7 @@ RemoteRows::Found RemoteRows::find(std::span<const RowId> removed, std::span<con
   added_ = {};
   added_.layout = layout;
   is_begun_ = true;
-  const Answer answer =
-      rounds_.ask(RequestKind::find, Writer().put_all(removed).put_all(added), 0);
+  const Answer answer = rounds_.ask(RequestKind::find, Writer().put_all(removed).put_all(added), 0);
   std::vector<FetchedRows> parts;
   std::size_t n = 0, n_trees = 0;
   for (const auto& of_shard : answer.rows) {
@@ -326,9 +325,11 @@ void RemoteRows::send_trees(std::size_t t_begin, std::size_t t_end,
 
 void RemoteRows::begin_regrowing(std::size_t first_tree, std::size_t n_rows,
                                  std::size_t n_rows_left) {
-  rounds_.tell(RequestKind::begin_regrowing,
-               Writer().put(std::uint64_t{first_tree}).put(std::uint64_t{n_rows}).put(
-                   std::uint64_t{n_rows_left}).put(facts_.n_rows));
+  rounds_.tell(RequestKind::begin_regrowing, Writer()
+                                                 .put(std::uint64_t{first_tree})
+                                                 .put(std::uint64_t{n_rows})
+                                                 .put(std::uint64_t{n_rows_left})
+                                                 .put(facts_.n_rows));
 }
 
 void RemoteRows::start_node(std::uint32_t growth, std::size_t t,
@@ -346,13 +347,10 @@ void RemoteRows::end_node(std::uint32_t growth, std::size_t t, std::span<const N
                Writer().put(growth).put(std::uint64_t{t}).put_all(nodes).put_all(leaf_ids));
 }
 
-std::vector<RemoteRows::LeafTotals> RemoteRows::refresh(std::size_t first_tree,
-                                                        std::size_t k_trees,
+std::vector<RemoteRows::LeafTotals> RemoteRows::refresh(std::size_t first_tree, std::size_t k_trees,
                                                         std::size_t n_leaf_ids) {
-  const Writer request =
-      Writer().put(std::uint64_t{first_tree}).put(std::uint64_t{n_leaf_ids});
-  const Answer answer =
-      rounds_.ask(RequestKind::refresh, request, k_trees * (3 * n_leaf_ids + 2));
+  const Writer request = Writer().put(std::uint64_t{first_tree}).put(std::uint64_t{n_leaf_ids});
+  const Answer answer = rounds_.ask(RequestKind::refresh, request, k_trees * (3 * n_leaf_ids + 2));
   std::vector<LeafTotals> found(k_trees);
   const std::uint64_t* at = answer.sums.data();
   for (LeafTotals& of_tree : found) {
@@ -462,14 +460,14 @@ void RemoteRows::give(const FetchedRows& rows) {
   rounds_.ask(RequestKind::take, request, 0);
 }
 
-#define GRAFTBOOST_FOR_SUMS(Sums)                                                               \
-  template RemoteRows::Root RemoteRows::count_root(std::uint32_t, Histogram<Sums>&,             \
-                                                   Histogram<Sums>*);                           \
-  template void RemoteRows::count(std::uint32_t, std::span<const NodeIndex>,                    \
-                                  std::span<Histogram<Sums>* const>);                           \
+#define GRAFTBOOST_FOR_SUMS(Sums)                                                                \
+  template RemoteRows::Root RemoteRows::count_root(std::uint32_t, Histogram<Sums>&,              \
+                                                   Histogram<Sums>*);                            \
+  template void RemoteRows::count(std::uint32_t, std::span<const NodeIndex>,                     \
+                                  std::span<Histogram<Sums>* const>);                            \
   template void RemoteRows::count_nodes(std::size_t, std::span<const std::vector<std::int32_t>>, \
-                                        std::span<Histogram<Sums>* const>);                     \
-  template void RemoteRows::recount(std::size_t, std::span<const NodeIndex>,                    \
+                                        std::span<Histogram<Sums>* const>);                      \
+  template void RemoteRows::recount(std::size_t, std::span<const NodeIndex>,                     \
                                     std::span<Histogram<Sums>* const>);
 GRAFTBOOST_FOR_SUMS(PackedSums)
 GRAFTBOOST_FOR_SUMS(WideSums)

@@ -1,9 +1,9 @@
 // The rows of a model that shards in other processes hold, as the node half sees them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -211,9 +211,9 @@ class RemoteRows {
   std::atomic<std::uint32_t> n_growths_ = 0;
   FetchedRows removed_;
   RowTable added_;
-  bool is_begun_ = false;       // an update, and shards know of it
-  std::vector<Tree> sent_;      // trees as shards know them
-  std::map<std::size_t, Tree> replaced_;            // as shards knew them before the update
+  bool is_begun_ = false;                          // an update, and shards know of it
+  std::vector<Tree> sent_;                         // trees as shards know them
+  std::map<std::size_t, Tree> replaced_;           // as shards knew them before the update
   std::optional<std::vector<Tree>> before_refit_;  // likewise
 };
 

@@ -20,13 +20,13 @@ enum class RequestKind : std::uint32_t {
   least_above,     // values below edges -> the least values above them
   conflicts,       // features, a sample of rows -> pairs of features that cannot share a byte
   // About all rows.
-  facts,           // -> RowFacts
-  weight_facts,    // -> largest weight; sums of weights; counts of weights: see weight_scale.hpp
-  target_range,    // -> the least and the greatest target
-  put_on_grids,    // loss -> sums of targets
-  count_columns,   // -> rows with each column that has no cuts
-  set_layout,      // columns that are laid out besides those with cuts
-  count_cells,     // -> rows in each cell of sparse features
+  facts,          // -> RowFacts
+  weight_facts,   // -> largest weight; sums of weights; counts of weights: see weight_scale.hpp
+  target_range,   // -> the least and the greatest target
+  put_on_grids,   // loss -> sums of targets
+  count_columns,  // -> rows with each column that has no cuts
+  set_layout,     // columns that are laid out besides those with cuts
+  count_cells,    // -> rows in each cell of sparse features
   // Training.
   begin_training,  // parameters, base scores, and the cells that histograms have
   record,          // the first tree of an iteration: rows record gradients in its trees
@@ -37,33 +37,33 @@ enum class RequestKind : std::uint32_t {
   end_tree,        // the tree as it has grown: rows are placed in its leaves
   end_training,    // the number of trees that are kept
   // Updates.
-  find,            // ids to remove and to add -> which are held, and the rows to remove
-  add,             // rows as values; each shard takes those that a hash of the id assigns to it
-  base_scores,     // as they are after the update
-  rare_columns,    // columns -> rows that have each of them
-  lay_out,         // rare columns that become features -> the rows that have them
-  used_columns,    // -> rows that have each column that was laid out so
-  place,           // leaves and gradients of added rows in trees
-  count_nodes,     // nodes of a tree, as lists of leaf ids -> their histograms
-  recount,         // the same, of the rows before the update
-  shift,           // a split whose threshold moves -> the rows that move
-  merge_leaves,    // the rows of one leaf go to another
-  set_trees,       // trees that changed
-  begin_regrowing, // an iteration whose nodes are regrown
-  start_node,      // a growth with the rows of a node, which record fresh gradients
-  end_node,        // rows are placed in the leaves of the growth
-  refresh,         // an iteration: rows record gradients -> sums by leaf
-  refit,           // all trees are trained again: rows without the removed and with the added ones
-  layout_at_commit, // columns that are laid out from then on
-  commit,          // what was begun is done, and removed rows are wiped
-  undo,            // what was begun is undone
+  find,             // ids to remove and to add -> which are held, and the rows to remove
+  add,              // rows as values; each shard takes those that a hash of the id assigns to it
+  base_scores,      // as they are after the update
+  rare_columns,     // columns -> rows that have each of them
+  lay_out,          // rare columns that become features -> the rows that have them
+  used_columns,     // -> rows that have each column that was laid out so
+  place,            // leaves and gradients of added rows in trees
+  count_nodes,      // nodes of a tree, as lists of leaf ids -> their histograms
+  recount,          // the same, of the rows before the update
+  shift,            // a split whose threshold moves -> the rows that move
+  merge_leaves,     // the rows of one leaf go to another
+  set_trees,        // trees that changed
+  begin_regrowing,  // an iteration whose nodes are regrown
+  start_node,       // a growth with the rows of a node, which record fresh gradients
+  end_node,         // rows are placed in the leaves of the growth
+  refresh,          // an iteration: rows record gradients -> sums by leaf
+  refit,            // all trees are trained again: rows without the removed and with the added ones
+  layout_at_commit,  // columns that are laid out from then on
+  commit,            // what was begun is done, and removed rows are wiped
+  undo,              // what was begun is undone
   // Reading.
-  target_sums,     // -> sums of targets
-  check_tree,      // -> totals of leaves, squares, rows in a wrong leaf
-  ids,             // -> the ids of all rows
-  held_codes,      // a feature -> rows with each of its codes
-  fetch,           // a range of rows -> these rows, with what they recorded
-  take,            // the same as values; each shard takes its own
+  target_sums,  // -> sums of targets
+  check_tree,   // -> totals of leaves, squares, rows in a wrong leaf
+  ids,          // -> the ids of all rows
+  held_codes,   // a feature -> rows with each of its codes
+  fetch,        // a range of rows -> these rows, with what they recorded
+  take,         // the same as values; each shard takes its own
 };
 
 // What the node half has to know about the rows of a shard.

@@ -51,7 +51,8 @@ void Rounds::send(std::unique_lock<std::mutex>& lock, Phase phase, const Bytes& 
   lock.unlock();
   try {
     const std::lock_guard one_at_a_time(exchange_lock_);
-    round->replies = std::make_shared<const Replies>(exchange_(round->requests.bytes(), phase, node_half));
+    round->replies =
+        std::make_shared<const Replies>(exchange_(round->requests.bytes(), phase, node_half));
     round->answers = divide(*round);
   } catch (...) {
     round->failure = std::current_exception();

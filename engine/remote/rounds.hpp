@@ -25,8 +25,7 @@ enum class Phase : std::uint32_t { work, prepare, commit, undo };
 // Sends a message to all shards and returns their combined answers, or throws. Once `prepare` has
 // returned, the operation is done: shards that do not get the message `commit` at once get it later.
 // With `prepare` comes the node half as it will be then (see node_half.hpp).
-using Exchange =
-    std::function<Replies(const Bytes& message, Phase phase, const Bytes& node_half)>;
+using Exchange = std::function<Replies(const Bytes& message, Phase phase, const Bytes& node_half)>;
 
 // The answer to one request: its part of the sums, and what each shard said of rows.
 struct Answer {

@@ -466,8 +466,8 @@ void ShardServer::fulfil_update(RequestKind kind, Reader& request, Reply& reply,
       const std::size_t first = number();
       // As much of this shard's rows as of all.
       const auto n_rows = static_cast<double>(number()), n_left = static_cast<double>(number());
-      const double share =
-          static_cast<double>(shard().size()) / static_cast<double>(std::max(number(), std::size_t{1}));
+      const double share = static_cast<double>(shard().size()) /
+                           static_cast<double>(std::max(number(), std::size_t{1}));
       work_->fresh->begin_iteration(first, static_cast<std::size_t>(n_rows * share),
                                     static_cast<std::size_t>(n_left * share));
       return;

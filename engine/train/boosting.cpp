@@ -77,9 +77,9 @@ class Booster {
     std::lock_guard lock(workplaces_lock_);
     auto& idle = n_threads == 1 ? for_one_thread_ : for_all_threads_;
     if (idle.empty()) {
-      return WorkplacePtr(new Workplace{
-          GrowingRows<Sums>(model_.shards, cells_, n_threads, model_.elsewhere.get()),
-          TreeGrower<Sums>(cells_.active(), model_.loss, growing_, n_threads)});
+      return WorkplacePtr(
+          new Workplace{GrowingRows<Sums>(model_.shards, cells_, n_threads, model_.elsewhere.get()),
+                        TreeGrower<Sums>(cells_.active(), model_.loss, growing_, n_threads)});
     }
     WorkplacePtr workplace = std::move(idle.back());
     idle.pop_back();
@@ -219,8 +219,7 @@ void train(ModelState& model, Validation* validation, const Stopping& stopping,
            const OnIteration& on_iteration, int n_threads) {
   lay_out_frequent_columns(model);
   const auto is_weighted = [](const RowShard& shard) { return !shard.rows.weight.empty(); };
-  const bool is_weighted_elsewhere =
-      model.elsewhere && model.elsewhere->facts().is_weighted != 0;
+  const bool is_weighted_elsewhere = model.elsewhere && model.elsewhere->facts().is_weighted != 0;
   const bool packed = std::none_of(model.shards.begin(), model.shards.end(), is_weighted) &&
                       !is_weighted_elsewhere &&
                       static_cast<std::int64_t>(model.n_rows()) <= PackedSums::most_rows;

@@ -133,9 +133,9 @@ void BoostingRows::place(std::size_t t, std::size_t s, const GrowingRows<Sums>& 
   });
 }
 
-#define GRAFTBOOST_FOR_SUMS(Sums)                                                    \
-  template void BoostingRows::start(std::size_t, GrowingRows<Sums>&, int);           \
-  template void BoostingRows::place(std::size_t, const GrowingRows<Sums>&,           \
+#define GRAFTBOOST_FOR_SUMS(Sums)                                          \
+  template void BoostingRows::start(std::size_t, GrowingRows<Sums>&, int); \
+  template void BoostingRows::place(std::size_t, const GrowingRows<Sums>&, \
                                     const std::vector<NodeIndex>&, int);
 GRAFTBOOST_FOR_SUMS(PackedSums)
 GRAFTBOOST_FOR_SUMS(WideSums)

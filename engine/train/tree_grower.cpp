@@ -139,8 +139,8 @@ typename TreeGrower<Sums>::Children TreeGrower<Sums>::open_children(Tree& tree, 
   if (grown.bounds.known()) {
     const std::uint32_t number = layout().number_of(above.split.feature);
     SplitEvaluator<Sums> evaluator(params_.gain, above.sums);
-    grown.margin = evaluator.margin(layout()[number],
-                                    cells_.view(number, grown.histogram.data()), above.split);
+    grown.margin = evaluator.margin(layout()[number], cells_.view(number, grown.histogram.data()),
+                                    above.split);
   }
   if (!may_split(left) && !may_split(right)) return {no_node, no_node};
   const bool left_smaller = left.sums.n <= right.sums.n;

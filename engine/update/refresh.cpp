@@ -183,9 +183,8 @@ void refresh_elsewhere(ModelState& model, int n_threads) {
   NodesUndo undo(model);
   model.elsewhere->find({}, {}, model.layout());
   Refresher(model, n_threads).run();
-  model.elsewhere->send_trees(0, model.nodes.size(), [&](std::size_t t) -> const Tree& {
-    return model.nodes.tree(t);
-  });
+  model.elsewhere->send_trees(0, model.nodes.size(),
+                              [&](std::size_t t) -> const Tree& { return model.nodes.tree(t); });
   model.elsewhere->prepare(write_node_half(model));
   // Nothing below can fail.
   undo.commit();

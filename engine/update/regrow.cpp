@@ -81,8 +81,7 @@ Regrown<Sums> Regrower<Sums>::regrow(std::size_t t, NodeIndex top,
     counted.fill(Sums(Totals{}));
   }
   const auto started = regrowing_.start(t, reaching, rows_, counted);
-  if (model_.elsewhere)
-    model_.elsewhere->start_node(rows_.growth(), t, leaves, !counted.empty());
+  if (model_.elsewhere) model_.elsewhere->start_node(rows_.growth(), t, leaves, !counted.empty());
 
   Graft<Sums>& graft = result.graft;
   graft.node = top;

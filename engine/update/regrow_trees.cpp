@@ -104,9 +104,8 @@ class IterationRegrower {
 
   // Fresh gradients depend on the trees before.
   void send_final_trees(std::size_t first) {
-    context_.model.elsewhere->send_trees(n_sent_, first, [&](std::size_t t) -> const Tree& {
-      return context_.model.nodes.tree(t);
-    });
+    context_.model.elsewhere->send_trees(
+        n_sent_, first, [&](std::size_t t) -> const Tree& { return context_.model.nodes.tree(t); });
     n_sent_ = first;
   }
 

@@ -57,10 +57,9 @@ __int128 RegrowingRows<Sums>::record_fresh(std::size_t t, std::size_t s,
       }
     });
   };
-  parallel_blocks(n_threads_, slots.size(), rows_together,
-                  [&](std::size_t begin, std::size_t end) {
-                    record(slots.subspan(begin, end - begin), more_squares[begin / rows_together]);
-                  });
+  parallel_blocks(n_threads_, slots.size(), rows_together, [&](std::size_t begin, std::size_t end) {
+    record(slots.subspan(begin, end - begin), more_squares[begin / rows_together]);
+  });
   return std::accumulate(more_squares.begin(), more_squares.end(), static_cast<__int128>(0));
 }
 

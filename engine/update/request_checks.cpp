@@ -175,8 +175,7 @@ CheckedRequest check_request(ModelState& model, const UpdateRequest<Table>& requ
   CheckedRequest checked;
   checked.grows = model.loss.kind != LossKind::squared && request.n_classes > model.loss.n_classes;
   if (checked.grows) check_relabel(model, request.relabel, request.n_classes);
-  check_distinct(request.removed, request.removed_argument,
-                 " is given twice; name each row once");
+  check_distinct(request.removed, request.removed_argument, " is given twice; name each row once");
   const std::span<const RowId> added_ids =
       request.added == nullptr ? std::span<const RowId>() : request.added->ids;
   RemoteRows::Found elsewhere;

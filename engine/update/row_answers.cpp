@@ -99,12 +99,12 @@ void recount_tree(ModelState& model, std::size_t t, const GainParams& gain) {
         NodeHistogram<Sums>(model.layout(), counted[i]);
 }
 
-#define GRAFTBOOST_FOR_SUMS(Sums)                                                                  \
-  template std::vector<Histogram<Sums>> count_nodes(                                               \
-      const UpdateContext&, std::size_t, std::span<const NodeIndex>, Array<Slot>&);                \
-  template void answer(const UpdateContext&, TreeCheck<Sums>&, Array<Slot>&);                      \
-  template std::vector<Histogram<Sums>> count_before(const ModelState&, std::size_t,               \
-                                                     std::span<const NodeIndex>);                  \
+#define GRAFTBOOST_FOR_SUMS(Sums)                                                              \
+  template std::vector<Histogram<Sums>> count_nodes(const UpdateContext&, std::size_t,         \
+                                                    std::span<const NodeIndex>, Array<Slot>&); \
+  template void answer(const UpdateContext&, TreeCheck<Sums>&, Array<Slot>&);                  \
+  template std::vector<Histogram<Sums>> count_before(const ModelState&, std::size_t,           \
+                                                     std::span<const NodeIndex>);              \
   template void recount_tree<Sums>(ModelState&, std::size_t, const GainParams&);
 GRAFTBOOST_FOR_SUMS(PackedSums)
 GRAFTBOOST_FOR_SUMS(WideSums)

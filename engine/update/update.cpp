@@ -117,8 +117,7 @@ std::optional<NewCells> lay_out_frequent_columns(ModelState& model) {
   CodeLayout layout = model.layout();
   layout.add(frequent);
   NewCells cells;
-  for (RowShard& shard : model.shards)
-    cells.here.push_back(shard.rows.new_cells(layout, frequent));
+  for (RowShard& shard : model.shards) cells.here.push_back(shard.rows.new_cells(layout, frequent));
   for (std::size_t s = 0; s < model.shards.size(); ++s)
     model.shards[s].lay_out_columns(layout, frequent, cells.here[s]);
   if (model.elsewhere) cells.elsewhere = model.elsewhere->lay_out(frequent, layout);
@@ -166,9 +165,8 @@ void exchange_layout(ModelState& model, std::vector<CodeLayout>& layouts) noexce
 
 // Shards elsewhere get all trees as they are now. If that fails, everything can still be undone.
 void prepare_elsewhere(ModelState& model) {
-  model.elsewhere->send_trees(0, model.nodes.size(), [&](std::size_t t) -> const Tree& {
-    return model.nodes.tree(t);
-  });
+  model.elsewhere->send_trees(0, model.nodes.size(),
+                              [&](std::size_t t) -> const Tree& { return model.nodes.tree(t); });
   model.elsewhere->prepare(write_node_half(model));
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ class Cluster:
             GivenRows(
                 RawRows(X[begin:end], y[begin:end], **{k: v[begin:end] for k, v in more.items()})
             )
-            for begin, end in zip(ends[:-1], ends[1:], strict=True)
+            for begin, end in itertools.pairwise(ends)
         ]
         self.coordinator.fit(estimator, sources)
 
@@ -206,7 +207,7 @@ def test_a_shard_that_is_lost_again_and_again_undoes_the_operation(tmp_path: Pat
     cluster.fit(GraftBoostClassifier(**SMALL), X, y, 2)
     before = cluster.digest
     first = cluster.shards.n_calls
-    cluster.shards.losses = {call: (1, True) for call in range(first + 3, first + 60)}
+    cluster.shards.losses = dict.fromkeys(range(first + 3, first + 60), (1, True))
     with pytest.raises(ShardError, match="shard 1 was lost 5 times"):
         cluster.coordinator.call("", "remove", [1, 2])
     cluster.shards.losses = {}

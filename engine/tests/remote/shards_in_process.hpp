@@ -55,9 +55,8 @@ inline std::unique_ptr<Model> fit_remote(ShardsInProcess& shards, const ModelOpt
   params.n_classes = options.loss == LossKind::squared ? 1 : options.n_classes;
   params.training = options.training;
   params.histogram_memory = options.histogram_memory;
-  return Model::fit<DenseTable<double>>(std::move(bins),
-                                        std::make_shared<RemoteRows>(shards.exchange()), nullptr,
-                                        params, {}, 2);
+  return Model::fit<DenseTable<double>>(
+      std::move(bins), std::make_shared<RemoteRows>(shards.exchange()), nullptr, params, {}, 2);
 }
 
 // The nodes of the model, with the rows of all shards.

@@ -80,10 +80,16 @@ class Coordinator:
         estimator = self.fitted()
         assert self._shards is not None
         assert self._exchange is not None
-        gathered = estimator._engine_model.gather()
+        gathered, decided = estimator._engine_model.gather(), self._exchange.decided
         former, generation = self._shards, self._generation
-        self._begin(estimator, gathered, n_shards, self._exchange.decided + 1)
-        former.close()
+        former.close()  # their files stay, and there may be no room for two sets of shards
+        try:
+            self._begin(estimator, gathered, n_shards, decided + 1)
+        except BaseException:
+            self._open(former.n_shards, generation, decided)
+            self._exchange.settle()
+            estimator._engine_model.attach(self._exchange)
+            raise
         self._files.remove_generation(generation, former.n_shards)
 
     def _begin(

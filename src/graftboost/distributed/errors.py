@@ -17,9 +17,12 @@ class ShardLostError(Exception):
     """
 
     def __init__(self, index: int, why: str) -> None:
-        super().__init__(f"shard {index} is lost: {why}")
+        super().__init__(index, why)
         self.index = index
         self.why = why
+
+    def __str__(self) -> str:
+        return f"shard {self.index} is lost: {self.why}"
 
 
 class OutOfStepError(Exception):

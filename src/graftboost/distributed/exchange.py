@@ -35,9 +35,7 @@ class ShardExchange:
         shards can complete it. When it returns, the operation is done; if it raises, it is undone.
     """
 
-    def __init__(
-        self, shards: Shards, decided: int, decide: Callable[[int, bytes], None]
-    ) -> None:
+    def __init__(self, shards: Shards, decided: int, decide: Callable[[int, bytes], None]) -> None:
         self.shards = shards
         self.decided = decided
         self._decide = decide
@@ -120,4 +118,3 @@ class ShardExchange:
             return self.shards.call_all("settle", self.decided)
 
         self._persist(settle_all)
-

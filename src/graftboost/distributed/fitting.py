@@ -109,10 +109,8 @@ def _common_columns(facts: Sequence[PartFacts]) -> Columns:
     found = [Columns.from_plain(part.columns) for part in facts if part.n_rows]
     first = found[0]
     for other in found[1:]:
-        same_names = (first.names is None) == (other.names is None) and (
-            first.names is None or np.array_equal(first.names, other.names)
-        )
-        if first.n_features != other.n_features or not same_names:
+        plain, other_plain = first.to_plain(), other.to_plain()
+        if any(plain[key] != other_plain[key] for key in ("names", "n_features")):
             raise ValueError(
                 "The rows of two shards do not have the same columns. Pass tables with the same "
                 "columns in the same order."

@@ -46,24 +46,29 @@ class LocalFolder:
         self.path = path
 
     def write(self, name: str, header: Mapping[str, Any], arrays: Arrays) -> None:
+        """See `Folder`."""
         self.path.mkdir(parents=True, exist_ok=True)
         with atomic_file.replacing(self.path / name, atomic_file.PRIVATE) as file:
             file_format.dump(file, header, arrays)
 
     def read(self, name: str) -> Container:
+        """See `Folder`."""
         return file_format.load(self.path / name, links=False)
 
     def names(self) -> list[str]:
+        """See `Folder`."""
         if not self.path.is_dir():
             return []
         return sorted(path.name for path in self.path.iterdir() if path.is_file())
 
     def remove(self, name: str) -> None:
+        """See `Folder`."""
         atomic_file.remove(self.path / name)
         with contextlib.suppress(FileNotFoundError):
             atomic_file.flush_directory(self.path)
 
     def inside(self, name: str) -> LocalFolder:
+        """See `Folder`."""
         return LocalFolder(self.path / name)
 
 
@@ -75,14 +80,17 @@ class RemoteFolder:
         self.path = path.rstrip("/")
 
     def write(self, name: str, header: Mapping[str, Any], arrays: Arrays) -> None:
+        """See `Folder`."""
         self.file_system.makedirs(self.path, exist_ok=True)
         self.file_system.pipe_file(f"{self.path}/{name}", file_format.dumps(header, arrays))
 
     def read(self, name: str) -> Container:
+        """See `Folder`."""
         path = f"{self.path}/{name}"
         return file_format.loads(self.file_system.cat_file(path), path)
 
     def names(self) -> list[str]:
+        """See `Folder`."""
         try:
             found = self.file_system.ls(self.path, detail=True)
         except FileNotFoundError:
@@ -94,10 +102,12 @@ class RemoteFolder:
         )
 
     def remove(self, name: str) -> None:
+        """See `Folder`."""
         with contextlib.suppress(FileNotFoundError):
             self.file_system.rm_file(f"{self.path}/{name}")
 
     def inside(self, name: str) -> RemoteFolder:
+        """See `Folder`."""
         return RemoteFolder(self.file_system, f"{self.path}/{name}")
 
 

@@ -170,8 +170,11 @@ class Part:
             least_hash = int(hashes.min(initial=np.uint64(2**64 - 1)))
             rows, validation = rows.divide(held)
         self.rows = rows
-        return replace(self.planned(largest(ids) if n else -1, plan), validation=validation,
-                       least_hash=least_hash)
+        return replace(
+            self.planned(largest(ids) if n else -1, plan),
+            validation=validation,
+            least_hash=least_hash,
+        )
 
     def planned(self, largest_id: int, plan: PartPlan) -> PlannedFacts:
         """Return what there is to know about the encoded rows."""

@@ -11,8 +11,8 @@ from graftboost.distributed.folder import open_folder
 from graftboost.distributed.model_files import ModelFiles
 from graftboost.distributed.ray_shards import RayShards
 from graftboost.distributed.sources import Source
-from graftboost.persistence.model_file import contents
 from graftboost.persistence import file_format
+from graftboost.persistence.model_file import contents
 
 
 class CoordinatorActor:
@@ -30,9 +30,7 @@ class CoordinatorActor:
         Seconds after which a shard that does not answer counts as lost.
     """
 
-    def __init__(
-        self, name: str, storage: str, resources: dict[str, Any], timeout: float
-    ) -> None:
+    def __init__(self, name: str, storage: str, resources: dict[str, Any], timeout: float) -> None:
         def make_shards(n_shards: int, folder: str) -> RayShards:
             return RayShards(
                 f"{name}:{folder}", n_shards, f"{storage}/{folder}", resources, timeout

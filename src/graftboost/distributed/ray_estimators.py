@@ -13,6 +13,8 @@ import numpy as np
 import ray
 from numpy.typing import ArrayLike, NDArray
 from ray import exceptions
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from graftboost.distributed.fitting import Estimator
 from graftboost.distributed.ray_coordinator import CoordinatorActor
@@ -23,10 +25,11 @@ from graftboost.estimators.loading import restored
 from graftboost.estimators.report import UpdateReport
 from graftboost.persistence import file_format, model_file
 
+OWN_PARAMETERS = ("n_shards", "resources_per_shard", "storage", "name", "timeout")
 MOST_CALLS = 5  # of one request, if the process of the node half ends again and again
 
 
-class RayModel:
+class RayModel(BaseEstimator):
     """A model in the processes of a Ray cluster; not for direct use.
 
     The node half is a named actor, and so is each shard, so other drivers can use the model by its
@@ -34,12 +37,29 @@ class RayModel:
     changed.
     """
 
-    _local: ClassVar[type[Estimator]]
-    n_shards: int
-    resources_per_shard: Mapping[str, Any] | None
-    storage: str | os.PathLike[str] | None
-    name: str | None
-    timeout: float
+    _local: ClassVar[type[Estimator]]  # the estimator that has the other parameters
+
+    def __init__(
+        self,
+        *,
+        n_shards: int = 2,
+        resources_per_shard: Mapping[str, Any] | None = None,
+        storage: str | os.PathLike[str] | None = None,
+        name: str | None = None,
+        timeout: float = 60.0,
+        **parameters: Any,
+    ) -> None:
+        self.n_shards = n_shards
+        self.resources_per_shard = resources_per_shard
+        self.storage = storage
+        self.name = name
+        self.timeout = timeout
+        for parameter, value in self._local(**parameters).get_params(deep=False).items():
+            setattr(self, parameter, value)
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted([*cls._local._get_param_names(), *OWN_PARAMETERS])
 
     # --- beginning ------------------------------------------------------------------------------
 
@@ -133,7 +153,7 @@ class RayModel:
         self.name_ = self.name or uuid.uuid4().hex[:12]
         folder = self.storage
         if folder is None:
-            folder = os.path.join(tempfile.gettempdir(), "graftboost")
+            folder = f"{tempfile.gettempdir()}/graftboost"
         actor = ray.remote(CoordinatorActor).options(
             name=_actor_name(self.name_),
             namespace=NAMESPACE,
@@ -215,6 +235,22 @@ class RayModel:
         )
         return report
 
+    def add(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        row_ids: ArrayLike | None = None,
+        fidelity: float | None = None,
+        regrow: bool = True,
+    ) -> UpdateReport:
+        """Add rows; see `GraftBoostClassifier.add`. Shards get them by a hash of their ids."""
+        report: UpdateReport = self._change(
+            "add", X, y, sample_weight, row_ids=row_ids, fidelity=fidelity, regrow=regrow
+        )
+        return report
+
     def remove(
         self, row_ids: ArrayLike | slice, *, fidelity: float | None = None, regrow: bool = True
     ) -> UpdateReport:
@@ -271,8 +307,7 @@ class RayModel:
 
     def _of_batches(self, X: Any, method: str) -> Any:
         """Predict for the rows of a Dataset, block by block, wherever they are."""
-        self._renew()
-        frozen = ray.put(self._frozen)
+        frozen = ray.put(self._trees())
 
         def predict(batch: Any) -> dict[str, Any]:
             return {"prediction": getattr(ray.get(frozen), method)(batch)}
@@ -290,24 +325,44 @@ class RayModel:
         ray.kill(self._actor)
         del self._actor
 
-    @property
-    def _engine_model(self) -> Any:
-        """The trees, for predictions, as of the last change by anyone."""
+    # --- predictions ----------------------------------------------------------------------------
+
+    def _trees(self) -> Any:
+        """Return the model for predictions, as of the last change by anyone."""
+        check_is_fitted(self)
         self._renew()
-        return self._frozen._engine_model
+        return self._frozen
 
-    @property
-    def _columns(self) -> Any:
-        return self._frozen._columns
+    def predict(self, X: Any) -> Any:
+        """Return the predictions for the rows of a table; of a Dataset of Ray, as a Dataset."""
+        return self._of_batches(X, "predict") if is_dataset(X) else self._trees().predict(X)
 
-    @property
-    def _classes(self) -> Any:
-        return self._frozen._classes
+    def apply(self, X: Any) -> NDArray[np.int32]:
+        """Return the leaf that each row reaches in each tree."""
+        leaves: NDArray[np.int32] = self._trees().apply(X)
+        return leaves
 
     @property
     def n_features_in_(self) -> int:
         """Number of features of X in `fit`."""
-        return self._frozen.n_features_in_
+        return int(self._trees().n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the features."""
+        names: NDArray[np.object_] = self._trees().feature_names_in_
+        return names
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The share of each feature in the total gain of all splits."""
+        shares: NDArray[np.float64] = self._trees().feature_importances_
+        return shares
+
+    @property
+    def n_iter_(self) -> int:
+        """The number of iterations of the model."""
+        return int(self._trees().n_iter_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_actor")
@@ -317,10 +372,7 @@ def _actor_name(name: str) -> str:
     return f"graftboost:{name}"
 
 
-OWN_PARAMETERS = ("n_shards", "resources_per_shard", "storage", "name", "timeout")
-
-
-class RayGraftBoostClassifier(RayModel, GraftBoostClassifier):
+class RayGraftBoostClassifier(ClassifierMixin, RayModel):
     """`GraftBoostClassifier` with rows that are distributed over the processes of a Ray cluster.
 
     The model is the same, bit for bit, as that of `GraftBoostClassifier` on all rows.
@@ -346,43 +398,26 @@ class RayGraftBoostClassifier(RayModel, GraftBoostClassifier):
 
     _local = GraftBoostClassifier
 
-    def __init__(
-        self,
-        *,
-        n_shards: int = 2,
-        resources_per_shard: Mapping[str, Any] | None = None,
-        storage: str | os.PathLike[str] | None = None,
-        name: str | None = None,
-        timeout: float = 60.0,
-        **parameters: Any,
-    ) -> None:
-        super().__init__(**parameters)
-        self.n_shards = n_shards
-        self.resources_per_shard = resources_per_shard
-        self.storage = storage
-        self.name = name
-        self.timeout = timeout
-
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        return sorted([*cls._local._get_param_names(), *OWN_PARAMETERS])
-
-    def predict(self, X: Any) -> Any:
-        """Return the most probable class of each row; of a Dataset, as a Dataset."""
-        return self._of_batches(X, "predict") if is_dataset(X) else super().predict(X)
-
     def predict_proba(self, X: Any) -> Any:
-        """Return the probability of each class; of a Dataset, as a Dataset."""
-        return self._of_batches(X, "predict_proba") if is_dataset(X) else super().predict_proba(X)
+        """Return the probability of each class; of a Dataset of Ray, as a Dataset."""
+        if is_dataset(X):
+            return self._of_batches(X, "predict_proba")
+        return self._trees().predict_proba(X)
 
     def decision_function(self, X: Any) -> Any:
-        """Return the raw scores; of a Dataset, as a Dataset."""
+        """Return the raw scores; of a Dataset of Ray, as a Dataset."""
         if is_dataset(X):
             return self._of_batches(X, "decision_function")
-        return super().decision_function(X)
+        return self._trees().decision_function(X)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes, sorted."""
+        classes: NDArray[Any] = self._trees().classes_
+        return classes
 
 
-class RayGraftBoostRegressor(RayModel, GraftBoostRegressor):
+class RayGraftBoostRegressor(RegressorMixin, RayModel):
     """`GraftBoostRegressor` with rows that are distributed over the processes of a Ray cluster.
 
     The model is the same, bit for bit, as that of `GraftBoostRegressor` on all rows.
@@ -396,28 +431,3 @@ class RayGraftBoostRegressor(RayModel, GraftBoostRegressor):
     """
 
     _local = GraftBoostRegressor
-
-    def __init__(
-        self,
-        *,
-        n_shards: int = 2,
-        resources_per_shard: Mapping[str, Any] | None = None,
-        storage: str | os.PathLike[str] | None = None,
-        name: str | None = None,
-        timeout: float = 60.0,
-        **parameters: Any,
-    ) -> None:
-        super().__init__(**parameters)
-        self.n_shards = n_shards
-        self.resources_per_shard = resources_per_shard
-        self.storage = storage
-        self.name = name
-        self.timeout = timeout
-
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        return sorted([*cls._local._get_param_names(), *OWN_PARAMETERS])
-
-    def predict(self, X: Any) -> Any:
-        """Return the predicted target of each row; of a Dataset, as a Dataset."""
-        return self._of_batches(X, "predict") if is_dataset(X) else super().predict(X)

@@ -77,7 +77,9 @@ class RayShards:
         self._actors = [self._start(index) for index in range(n_shards)]
 
     def _start(self, index: int) -> Any:
-        options = {"num_cpus": 1, **self._resources}
+        n_cpus = int(ray.cluster_resources().get("CPU", 0))
+        # One for each shard, if that leaves one for whatever else runs there.
+        options = {"num_cpus": int(n_cpus > self.n_shards), **self._resources}
         n_threads = max(int(options["num_cpus"]), 1)
         actor = ray.remote(ShardActor).options(
             name=f"{self._name}:shard-{index}",
@@ -85,6 +87,7 @@ class RayShards:
             lifetime="detached",
             get_if_exists=True,
             max_restarts=-1,
+            scheduling_strategy="SPREAD",
             **options,
         )
         storage = f"{self._storage}/shard-{index}"
@@ -93,18 +96,22 @@ class RayShards:
     # --- calls --------------------------------------------------------------------------------
 
     def call(self, index: int, method: str, *arguments: Any) -> Any:
+        """See `Shards`."""
         return self._result(index, self._actors[index].call.remote(method, *arguments))
 
     def call_all(self, method: str, *arguments: Any) -> list[Any]:
+        """See `Shards`."""
         shared = [ray.put(argument) if _is_large(argument) else argument for argument in arguments]
         return self.call_each(method, [tuple(shared)] * self.n_shards)
 
     def call_each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        return self._results(lambda index: self._actors[index].call.remote(method, *arguments[index]))
+        """See `Shards`."""
+        return self._results(
+            lambda index: self._actors[index].call.remote(method, *arguments[index])
+        )
 
-    def answer_all(
-        self, method: str, *arguments: Any
-    ) -> tuple[NDArray[np.uint64], list[bytes]]:
+    def answer_all(self, method: str, *arguments: Any) -> tuple[NDArray[np.uint64], list[bytes]]:
+        """See `Shards`."""
         if self.n_shards <= FEW:
             return combine(self.call_all(method, *arguments))
         refs: list[Any] = [None] * self.n_shards
@@ -151,6 +158,7 @@ class RayShards:
     # --- restarts -----------------------------------------------------------------------------
 
     def restart(self, index: int) -> None:
+        """See `Shards`."""
         # Ray starts an actor again that has ended. One that was ended for good is made anew.
         deadline = time.monotonic() + self._timeout
         while True:
@@ -169,6 +177,7 @@ class RayShards:
                     continue
 
     def close(self) -> None:
+        """See `Shards`."""
         for actor in self._actors:
             ray.kill(actor)
 

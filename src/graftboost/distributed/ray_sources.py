@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ class ReferredFrames:
     roles: ColumnRoles
 
     def read(self) -> RawRows:
+        """See `Source`."""
         return GivenFrames(ray.get(list(self.references)), self.roles).read()
 
 
@@ -38,9 +40,7 @@ def divide_rows(X: Any, y: Any, sample_weight: Any, row_ids: Any, n_shards: int)
     if is_dataset(X):
         roles = _roles(y, sample_weight, row_ids)
         blocks = X.to_arrow_refs()
-        return [
-            ReferredFrames(piece, roles) for piece in _pieces(blocks, n_shards, "blocks of X")
-        ]
+        return [ReferredFrames(piece, roles) for piece in _pieces(blocks, n_shards, "blocks of X")]
     if isinstance(X, list | tuple) and X and isinstance(X[0], ray.ObjectRef):
         roles = _roles(y, sample_weight, row_ids)
         return [ReferredFrames(piece, roles) for piece in _pieces(X, n_shards, "references")]
@@ -73,12 +73,10 @@ def _pieces(items: Sequence[Any], n_shards: int, what: str) -> list[Sequence[Any
             "more, or decrease n_shards."
         )
     ends = np.linspace(0, len(items), n_shards + 1).astype(int)
-    return [items[begin:end] for begin, end in zip(ends[:-1], ends[1:], strict=True)]
+    return [items[begin:end] for begin, end in itertools.pairwise(ends)]
 
 
-def _divide_table(
-    X: Any, y: Any, sample_weight: Any, row_ids: Any, n_shards: int
-) -> list[Source]:
+def _divide_table(X: Any, y: Any, sample_weight: Any, row_ids: Any, n_shards: int) -> list[Source]:
     n_rows = read_table(X).n_rows
     if n_rows < n_shards:
         raise ValueError(
@@ -90,7 +88,7 @@ def _divide_table(
     weight = None if sample_weight is None else np.asarray(sample_weight)
     ends = np.linspace(0, n_rows, n_shards + 1).astype(int)
     sources: list[Source] = []
-    for begin, end in zip(ends[:-1], ends[1:], strict=True):
+    for begin, end in itertools.pairwise(ends):
         piece = slice(int(begin), int(end))
         rows = RawRows(
             take_rows(X, piece),

@@ -87,6 +87,7 @@ class Shard:
     def begin_binning(self) -> None:
         """Prepare to answer messages about bins."""
         rows = self._rows().of_positive_weight()
+        assert rows.ids is not None
         self._table = TableToBin(for_engine(rows.X), rows.ids, self.n_threads)
 
     def answer_binning(self, message: bytes) -> Answer:
@@ -97,10 +98,9 @@ class Shard:
     def begin_fit(self, bins: BinMap, loss: str, n_classes: int, operation: int) -> int:
         """Encode the rows by these bins and write them to a file; return their number."""
         rows = self._rows()
+        assert rows.ids is not None
         self._table = None
-        self._server = ShardServer(
-            bins, loss, n_classes, self.index, self.n_shards, self.n_threads
-        )
+        self._server = ShardServer(bins, loss, n_classes, self.index, self.n_shards, self.n_threads)
         self._server.append(for_engine(rows.X), rows.y, rows.weight, rows.ids)
         self._part = None
         self._begin_at(operation)

@@ -34,9 +34,7 @@ class Shards(Protocol):
         """Call a method of all shards side by side, each with its own arguments."""
         ...
 
-    def answer_all(
-        self, method: str, *arguments: Any
-    ) -> tuple[NDArray[np.uint64], list[bytes]]:
+    def answer_all(self, method: str, *arguments: Any) -> tuple[NDArray[np.uint64], list[bytes]]:
         """Call a method that answers a message; return the sums of all shards and their bytes."""
         ...
 
@@ -82,15 +80,18 @@ class ShardsInProcess:
         return Shard(index, self.n_shards, self.folder.inside(f"shard-{index}"), self.n_threads)
 
     def call(self, index: int, method: str, *arguments: Any) -> Any:
+        """See `Shards`."""
         shard = self.shards[index]
         if shard is None:
             raise ShardLostError(index, "its process has ended")
         return getattr(shard, method)(*arguments)
 
     def call_all(self, method: str, *arguments: Any) -> list[Any]:
+        """See `Shards`."""
         return self.call_each(method, [arguments] * self.n_shards)
 
     def call_each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """See `Shards`."""
         results, lost = [], None
         for index in range(self.n_shards):
             try:
@@ -101,12 +102,12 @@ class ShardsInProcess:
             raise lost
         return results
 
-    def answer_all(
-        self, method: str, *arguments: Any
-    ) -> tuple[NDArray[np.uint64], list[bytes]]:
+    def answer_all(self, method: str, *arguments: Any) -> tuple[NDArray[np.uint64], list[bytes]]:
+        """See `Shards`."""
         return combine(self.call_all(method, *arguments))
 
     def restart(self, index: int) -> None:
+        """See `Shards`."""
         self.shards[index] = self._new(index)
 
     def kill(self, index: int) -> None:
@@ -114,4 +115,5 @@ class ShardsInProcess:
         self.shards[index] = None
 
     def close(self) -> None:
+        """See `Shards`."""
         self.shards = [None] * self.n_shards

@@ -73,6 +73,7 @@ class GivenRows:
     rows: RawRows
 
     def read(self) -> RawRows:
+        """See `Source`."""
         return self.rows
 
 
@@ -84,6 +85,7 @@ class GivenFrames:
     roles: ColumnRoles
 
     def read(self) -> RawRows:
+        """See `Source`."""
         import pyarrow as pa
 
         tables = [
@@ -101,6 +103,7 @@ class ParquetFiles:
     roles: ColumnRoles
 
     def read(self) -> RawRows:
+        """See `Source`."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost._engine import EngineModel
+from graftboost._engine import EngineModel, ShardServer
 from graftboost._version import __version__
 from graftboost.persistence import file_format
 from graftboost.persistence.atomic_file import Permissions
@@ -234,9 +234,9 @@ def _checked_class_weights(value: Any) -> tuple[list[Any], list[float]] | None:
 
 
 def engine_contents(
-    engine_model: EngineModel, *, state: bool, room: bool
+    engine_model: EngineModel | ShardServer, *, state: bool, room: bool
 ) -> tuple[dict[str, Any], dict[str, Pieces]]:
-    """Return the summary and the arrays of an engine model."""
+    """Return the summary and the arrays of an engine model, or of a shard."""
     arrays = {
         name: Pieces(pieces[0].dtype if pieces else np.dtype(np.int64), distance, pieces)
         for name, distance, pieces in engine_model.arrays(state, room)

@@ -1,0 +1,157 @@
+"""Models over real actors of Ray, which are killed for real."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes
+
+from graftboost import GraftBoostClassifier, GraftBoostRegressor
+from graftboost.store.digest import digest
+
+ray = pytest.importorskip("ray")
+
+from graftboost.distributed import RayGraftBoostClassifier, RayGraftBoostRegressor  # noqa: E402
+
+# One process starts Ray, so that the tests do not compete for memory.
+pytestmark = pytest.mark.xdist_group("ray")
+
+SMALL = {"n_estimators": 6, "max_leaf_nodes": 8}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        _node_ip_address="127.0.0.1",
+        logging_level=logging.ERROR,
+        log_to_driver=False,
+        object_store_memory=100_000_000,
+    )
+    yield
+    ray.shutdown()
+
+
+def data(load: Any = load_breast_cancer) -> tuple[Any, Any]:
+    X, y = load(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    return X[order], y[order]
+
+
+def same(remote: Any, local: Any) -> bool:
+    return digest(remote.to_local()._engine_model) == digest(local._engine_model)
+
+
+def kill(name: str) -> None:
+    """End the process of an actor, as if its machine had failed."""
+    ray.kill(ray.get_actor(name, namespace="graftboost"), no_restart=False)
+
+
+def test_a_model_lives_in_a_cluster(tmp_path: Path) -> None:
+    X, y = data()
+    local = GraftBoostClassifier(**SMALL).fit(X[:500], y[:500])
+    remote = RayGraftBoostClassifier(**SMALL, n_shards=2, storage=tmp_path).fit(X[:500], y[:500])
+    try:
+        assert same(remote, local)
+        np.testing.assert_array_equal(remote.predict_proba(X), local.predict_proba(X))
+        assert remote.score(X, y) == local.score(X, y)
+        assert remote.remove([3, 5]).removed_ids.tolist() == [3, 5]
+        local.remove([3, 5])
+        remote.add(X[500:505], y[500:505])
+        local.add(X[500:505], y[500:505])
+        assert same(remote, local)
+        other = RayGraftBoostClassifier.connect(remote.name_)
+        other.remove([7])
+        local.remove([7])
+        np.testing.assert_array_equal(remote.predict_proba(X), local.predict_proba(X))
+        remote.rebalance(3)
+        remote.refresh()
+        local.refresh()
+        assert same(remote, local)
+        remote.check_state()
+        assert sorted(remote.row_ids_.tolist()) == sorted(local.row_ids_.tolist())
+        with pytest.raises(ValueError, match="holds no row with id 3"):
+            remote.remove([3])
+    finally:
+        remote.shutdown()
+
+
+def test_processes_are_killed(tmp_path: Path) -> None:
+    X, y = data()
+    local = GraftBoostClassifier(**SMALL).fit(X, y)
+    remote = RayGraftBoostClassifier(**SMALL, n_shards=2, storage=tmp_path).fit(X, y)
+    try:
+        for step, victim in enumerate(("shard", "node half", "shard", "both")):
+            if victim in ("shard", "both"):
+                kill(f"{remote.name_}:shards-0:shard-{step % 2}")
+            if victim in ("node half", "both"):
+                kill(f"graftboost:{remote.name_}")
+                time.sleep(0.2)
+            remote.remove([10 * step])
+            local.remove([10 * step])
+            assert same(remote, local)
+        remote.check_state()
+    finally:
+        remote.shutdown()
+
+
+def test_a_regression_from_a_local_model(tmp_path: Path) -> None:
+    X, y = data(load_diabetes)
+    local = GraftBoostRegressor(**SMALL).fit(X, y)
+    remote = RayGraftBoostRegressor.from_local(local, n_shards=2, storage=tmp_path)
+    try:
+        assert same(remote, local)
+        remote.update(remove=[1])
+        local.update(remove=[1])
+        np.testing.assert_array_equal(remote.predict(X), local.predict(X))
+    finally:
+        remote.shutdown()
+
+
+def test_rows_from_files_references_and_datasets(tmp_path: Path) -> None:
+    X, y = data()
+    frame = pd.DataFrame(X).rename(columns=lambda c: f"x{c}")
+    local = GraftBoostClassifier(**SMALL).fit(frame, y, row_ids=np.arange(len(y)) + 7)
+    table = frame.assign(y=y, id=np.arange(len(y)) + 7)
+    halves = [table[:300], table[300:]]
+    paths = []
+    for k, half in enumerate(halves):
+        half.to_parquet(tmp_path / f"{k}.parquet", index=False)
+        paths.append(str(tmp_path / f"{k}.parquet"))
+    given = {
+        "paths": paths,
+        "references": [ray.put(half) for half in halves],
+        "dataset": ray.data.from_pandas(halves),
+    }
+    for kind, rows in given.items():
+        model = RayGraftBoostClassifier(**SMALL, storage=tmp_path / kind)
+        model.fit(rows, "y", row_ids="id")
+        try:
+            assert same(model, local), kind
+            if kind == "dataset":
+                found = model.predict_proba(ray.data.from_pandas(frame)).to_pandas()
+                expected = local.predict_proba(frame)
+                np.testing.assert_array_equal(np.stack(found["prediction"]), expected)
+        finally:
+            model.shutdown()
+
+
+def test_parameters() -> None:
+    model = RayGraftBoostClassifier(n_shards=3, n_estimators=7, class_weight="balanced")
+    parameters = clone(model).get_params()
+    assert parameters["n_shards"] == 3
+    assert parameters["n_estimators"] == 7
+    assert parameters["class_weight"] == "balanced"
+    with pytest.raises(TypeError, match="n_trees"):
+        RayGraftBoostClassifier(n_trees=3)
+    with pytest.raises(ValueError, match="There is no model 'nobody'"):
+        RayGraftBoostClassifier.connect("nobody")
