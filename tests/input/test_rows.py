@@ -57,9 +57,10 @@ def test_weights():
 
 def test_class_weights():
     classes, codes = np.array(["a", "b"]), np.array([0.0, 0.0, 0.0, 1.0])
-    assert weigh_classes(None, classes, codes) is None
-    assert weigh_classes({"a": 3}, classes, codes).tolist() == [3, 1]
-    np.testing.assert_allclose(weigh_classes("balanced", classes, codes), [4 / 6, 2])
+    counts = np.array([3, 1])
+    assert weigh_classes(None, classes, counts) is None
+    assert weigh_classes({"a": 3}, classes, counts).tolist() == [3, 1]
+    np.testing.assert_allclose(weigh_classes("balanced", classes, counts), [4 / 6, 2])
     rows = Rows(np.zeros((4, 1)), codes, np.array([1.0, 2.0, 3.0, 4.0]))
     weighed = rows.weighed_by_class(np.array([10.0, 1.0]))
     assert weighed.weight.tolist() == [10, 20, 30, 4]
