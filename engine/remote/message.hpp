@@ -6,6 +6,7 @@
 #include <span>
 #include <stdexcept>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/array.hpp"
@@ -93,6 +94,26 @@ struct Reply {
   WipedVector<std::uint64_t> sums;
   Bytes rows;
 };
+
+// Fulfils the requests of a message (see Rounds) one after the other, by calls of
+// fulfil(kind, request, reply, rows). What it writes to `rows` is the answer to that request.
+template <class Kind, class Fulfil>
+Reply answer_message(std::span<const std::uint8_t> message, Fulfil&& fulfil) {
+  Reader reader(message);
+  Reply reply;
+  Writer all_rows;
+  while (!reader.at_end()) {
+    const auto kind = reader.get<Kind>();
+    const bool asks = reader.get<std::uint32_t>() != 0;
+    const auto size = static_cast<std::size_t>(reader.get<std::uint64_t>());
+    Reader request(reader.next(size));
+    Writer rows;
+    fulfil(kind, request, reply, rows);
+    if (asks) all_rows.put_all(rows.bytes());
+  }
+  reply.rows = all_rows.take();
+  return reply;
+}
 
 // The combined answers of all shards.
 struct Replies {

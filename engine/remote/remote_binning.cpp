@@ -143,20 +143,10 @@ class TableBinningServer final : public BinningServer {
       : shard_(shard), n_threads_(n_threads) {}
 
   Reply execute(std::span<const std::uint8_t> message) override {
-    Reader reader(message);
-    Reply reply;
-    Writer all_rows;
-    while (!reader.at_end()) {
-      const auto kind = reader.get<RequestKind>();
-      const bool asks = reader.get<std::uint32_t>() != 0;
-      const auto size = static_cast<std::size_t>(reader.get<std::uint64_t>());
-      Reader request(reader.next(size));
-      Writer rows;
-      fulfil(kind, request, reply, rows);
-      if (asks) all_rows.put_all(rows.bytes());
-    }
-    reply.rows = all_rows.take();
-    return reply;
+    return answer_message<RequestKind>(
+        message, [this](RequestKind kind, Reader& request, Reply& reply, Writer& rows) {
+          fulfil(kind, request, reply, rows);
+        });
   }
 
  private:

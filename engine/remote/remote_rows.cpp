@@ -171,8 +171,7 @@ void RemoteRows::end_tree(std::uint32_t growth, std::size_t t, const Tree& tree,
   request.put(growth).put(std::uint64_t{t}).put_all(nodes);
   write_tree(request, tree);
   rounds_.tell(RequestKind::end_tree, request);
-  static std::mutex lock;  // trees that grow side by side end side by side
-  const std::lock_guard guard(lock);
+  const std::lock_guard lock(sent_lock_);
   if (sent_.size() <= t) sent_.resize(t + 1);
   sent_[t] = tree;
 }

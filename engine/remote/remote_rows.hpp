@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
@@ -212,6 +213,7 @@ class RemoteRows {
   FetchedRows removed_;
   RowTable added_;
   bool is_begun_ = false;                          // an update, and shards know of it
+  std::mutex sent_lock_;                           // trees that grow side by side end side by side
   std::vector<Tree> sent_;                         // trees as shards know them
   std::map<std::size_t, Tree> replaced_;           // as shards knew them before the update
   std::optional<std::vector<Tree>> before_refit_;  // likewise

@@ -21,7 +21,7 @@ enum class RequestKind : std::uint32_t {
   conflicts,       // features, a sample of rows -> pairs of features that cannot share a byte
   // About all rows.
   facts,          // -> RowFacts
-  weight_facts,   // -> largest weight; sums of weights; counts of weights: see weight_scale.hpp
+  weight_facts,   // -> largest weight; sums of weights; counts of weights: see model/weights.hpp
   target_range,   // -> the least and the greatest target
   put_on_grids,   // loss -> sums of targets
   count_columns,  // -> rows with each column that has no cuts
@@ -37,23 +37,23 @@ enum class RequestKind : std::uint32_t {
   end_tree,        // the tree as it has grown: rows are placed in its leaves
   end_training,    // the number of trees that are kept
   // Updates.
-  find,             // ids to remove and to add -> which are held, and the rows to remove
-  add,              // rows as values; each shard takes those that a hash of the id assigns to it
-  base_scores,      // as they are after the update
-  rare_columns,     // columns -> rows that have each of them
-  lay_out,          // rare columns that become features -> the rows that have them
-  used_columns,     // -> rows that have each column that was laid out so
-  place,            // leaves and gradients of added rows in trees
-  count_nodes,      // nodes of a tree, as lists of leaf ids -> their histograms
-  recount,          // the same, of the rows before the update
-  shift,            // a split whose threshold moves -> the rows that move
-  merge_leaves,     // the rows of one leaf go to another
-  set_trees,        // trees that changed
-  begin_regrowing,  // an iteration whose nodes are regrown
-  start_node,       // a growth with the rows of a node, which record fresh gradients
-  end_node,         // rows are placed in the leaves of the growth
-  refresh,          // an iteration: rows record gradients -> sums by leaf
-  refit,            // all trees are trained again: rows without the removed and with the added ones
+  find,              // ids to remove and to add -> which are held, and the rows to remove
+  add,               // rows as values; each shard takes those that a hash of the id assigns to it
+  base_scores,       // as they are after the update
+  rare_columns,      // columns -> rows that have each of them
+  lay_out,           // rare columns that become features -> the rows that have them
+  used_columns,      // -> rows that have each column that was laid out so
+  place,             // leaves and gradients of added rows in trees
+  count_nodes,       // nodes of a tree, as lists of leaf ids -> their histograms
+  recount,           // the same, of the rows before the update
+  shift,             // a split whose threshold moves -> the rows that move
+  merge_leaves,      // the rows of one leaf go to another
+  set_trees,         // trees that changed
+  begin_regrowing,   // an iteration whose nodes are regrown
+  start_node,        // a growth with the rows of a node, which record fresh gradients
+  end_node,          // rows are placed in the leaves of the growth
+  refresh,           // an iteration: rows record gradients -> sums by leaf
+  refit,             // of all trees, on the rows without the removed and with the added ones
   layout_at_commit,  // columns that are laid out from then on
   commit,            // what was begun is done, and removed rows are wiped
   undo,              // what was begun is undone

@@ -74,6 +74,8 @@ std::vector<Answer> Rounds::divide(const Round& round) {
     answers[i].sums = std::span(replies.sums).subspan(n_sums, round.n_sums[i]);
     answers[i].replies = round.replies;
   }
+  if (n_sums != replies.sums.size())
+    throw std::invalid_argument("a shard gave more sums than a message asks for");
   for (const Bytes& of_shard : replies.rows) {
     Reader reader(of_shard);
     for (Answer& answer : answers)

@@ -54,6 +54,7 @@ struct ShardServer::Work {
   Growing<WideSums> wide;
   std::map<std::size_t, Tree> replaced;            // trees as they were before
   std::optional<std::vector<double>> base_scores;  // likewise
+  std::optional<bool> packed_before;               // likewise
   std::vector<std::uint32_t> own_added;  // numbers, among the added rows, of those of this shard
   std::optional<std::vector<std::uint32_t>> layout_at_commit;
   std::vector<Array<double>> terms;  // of scores, per tree of an iteration, during a refresh
@@ -105,20 +106,10 @@ void ShardServer::append(const Sample<Table>& sample) {
 // --- messages ------------------------------------------------------------------------------------
 
 Reply ShardServer::execute(std::span<const std::uint8_t> message) {
-  Reader reader(message);
-  Reply reply;
-  Writer all_rows;
-  while (!reader.at_end()) {
-    const auto kind = reader.get<RequestKind>();
-    const bool asks = reader.get<std::uint32_t>() != 0;
-    const auto size = static_cast<std::size_t>(reader.get<std::uint64_t>());
-    Reader request(reader.next(size));
-    Writer rows;
-    fulfil(kind, request, reply, rows);
-    if (asks) all_rows.put_all(rows.bytes());
-  }
-  reply.rows = all_rows.take();
-  return reply;
+  return answer_message<RequestKind>(
+      message, [this](RequestKind kind, Reader& request, Reply& reply, Writer& rows) {
+        fulfil(kind, request, reply, rows);
+      });
 }
 
 void ShardServer::fulfil(RequestKind kind, Reader& request, Reply& reply, Writer& rows) {
@@ -137,6 +128,7 @@ void ShardServer::fulfil(RequestKind kind, Reader& request, Reply& reply, Writer
         work_->wide.clear();
         model().loss = read_loss(request);
         model().params = read_params(request);
+        if (!work_->packed_before) work_->packed_before = packed_;
         packed_ = request.get<std::uint32_t>() != 0;
         model().base_scores = request.get_all<std::vector<double>>();
       }
@@ -699,6 +691,7 @@ void ShardServer::undo() {
   next_.reset();
   for (auto& [t, tree] : work_->replaced) state_.nodes[t].tree = std::move(tree);
   if (work_->base_scores) state_.base_scores = std::move(*work_->base_scores);
+  if (work_->packed_before) packed_ = *work_->packed_before;
   state_.shards[0].undo();
   work_ = std::make_unique<Work>();
 }

@@ -77,7 +77,7 @@ class ShardServer {
   std::size_t index_, n_shards_;
   int n_threads_;
   ModelState state_;
-  std::optional<ModelState> next_;  // while all trees are trained again
+  std::optional<ModelState> next_;  // during a refit
   bool packed_ = true;              // histograms hold PackedSums
   std::unique_ptr<Work> work_;      // of the operation that is under way
 };

@@ -31,11 +31,11 @@ void refit(ModelState& model, int n_threads, const std::function<void(ModelState
   next.base_scores = next.loss.base_scores(next.target_sums);
   train(next, nullptr, {}, {}, n_threads);
 
+  next.validation_losses = model.validation_losses;
   if (model.elsewhere) model.elsewhere->prepare(write_node_half(next));
 
   // Nothing below can fail.
   if (model.elsewhere) model.elsewhere->commit();
-  next.validation_losses = std::move(model.validation_losses);
   std::swap(model, next);
   // Wiping what the old rows recorded is worth sharing among threads.
   for (RowShard& shard : next.shards)

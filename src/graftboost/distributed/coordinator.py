@@ -147,8 +147,14 @@ class Coordinator:
         estimator = self.fitted()
         if request and request == self._request:
             return None
-        columns, self._request = estimator._columns, request
-        result = getattr(estimator, method)(*arguments, **named)
+        columns, before, self._request = estimator._columns, self._request, request
+        decided = self.operation
+        try:
+            result = getattr(estimator, method)(*arguments, **named)
+        except BaseException:
+            if self.operation == decided:
+                self._request = before
+            raise
         if estimator._columns is not columns:
             self._files.write_model(estimator._saved())
         return result

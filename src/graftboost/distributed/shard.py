@@ -143,7 +143,8 @@ class Shard:
             if number != 0 or self._messages:
                 raise OutOfStepError(f"operation {operation} does not begin here")
             self._operation = operation
-        if number == len(self._messages) - 1 and self._answer is not None:
+        is_last = number == len(self._messages) - 1
+        if is_last and self._answer is not None and message == self._messages[-1]:
             return self._answer
         if number != len(self._messages):
             raise OutOfStepError(f"message {number} comes after {len(self._messages) - 1}")
