@@ -86,6 +86,7 @@ std::unique_ptr<Model> Model::fit(std::shared_ptr<const BinMap> bins,
   ModelState state = state_to_fit(std::move(bins), params);
   state.set_layout(CodeLayout(*state.bins));
   state.elsewhere = std::move(rows);
+  state.elsewhere->begin();
   state.elsewhere->read_facts();
   if (params.loss == LossKind::squared) {
     const auto [least, most] = state.elsewhere->target_range();
@@ -133,6 +134,19 @@ namespace {
 // So many rows of each shard travel in a message.
 constexpr std::size_t rows_per_message = 50'000;
 
+// Passes the rows of all shards elsewhere to `take`, some at a time.
+void fetch_rows(const ModelState& state, const std::function<void(const FetchedRows&)>& take) {
+  for (std::size_t begin = 0; state.elsewhere; begin += rows_per_message) {
+    std::size_t n = 0;
+    for (const FetchedRows& part :
+         state.elsewhere->fetch(begin, begin + rows_per_message, state.layout())) {
+      if (part.rows.size() != 0) take(part);
+      n += part.rows.size();
+    }
+    if (n == 0) return;
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Model> Model::gather() const {
@@ -140,17 +154,11 @@ std::unique_ptr<Model> Model::gather() const {
     ModelState one = state;
     one.elsewhere.reset();
     one.shards[0].index = {};  // built when rows are first looked for
-    for (std::size_t begin = 0; state.elsewhere; begin += rows_per_message) {
-      std::size_t n = 0;
-      for (const FetchedRows& part :
-           state.elsewhere->fetch(begin, begin + rows_per_message, state.layout())) {
-        std::vector<Slot> all(part.rows.size());
-        std::iota(all.begin(), all.end(), Slot{0});
-        append_rows(one.shards[0], part, all);
-        n += all.size();
-      }
-      if (n == 0) break;
-    }
+    fetch_rows(state, [&](const FetchedRows& part) {
+      std::vector<Slot> all(part.rows.size());
+      std::iota(all.begin(), all.end(), Slot{0});
+      append_rows(one.shards[0], part, all);
+    });
     return std::make_unique<Model>(std::move(one));
   });
 }
@@ -164,6 +172,7 @@ void Model::scatter(RemoteRows& to) const {
         to.give(copy_rows(shard, state.loss.records_wide(), slots));
       }
     }
+    fetch_rows(state, [&](const FetchedRows& part) { to.give(part); });
   });
 }
 

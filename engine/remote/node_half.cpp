@@ -27,11 +27,15 @@ void set_empty_histograms(TreeNodes& nodes) {
 }  // namespace
 
 Bytes write_node_half(const ModelState& model) {
+  return write_node_half(model, model.layout().added());
+}
+
+Bytes write_node_half(const ModelState& model, std::span<const std::uint32_t> added_columns) {
   Writer to;
   write_loss(to, model.loss);
   write_params(to, model.params);
   to.put(static_cast<std::uint8_t>(model.nodes.holds_packed_sums()));
-  to.put_all(model.layout().added()).put_all(model.base_scores).put_all(model.validation_losses);
+  to.put_all(added_columns).put_all(model.base_scores).put_all(model.validation_losses);
   to.put_all(model.target_sums.classes).put(model.target_sums.sum).put(model.target_sums.weight);
   to.put(model.deferred);
   to.put(std::uint64_t{model.nodes.size()});

@@ -185,7 +185,7 @@ RemoteRows::Found RemoteRows::find(std::span<const RowId> removed, std::span<con
   removed_.rows.layout = layout;
   added_ = {};
   added_.layout = layout;
-  is_begun_ = true;
+  begin();
   const Answer answer = rounds_.ask(RequestKind::find, Writer().put_all(removed).put_all(added), 0);
   std::vector<FetchedRows> parts;
   std::size_t n = 0, n_trees = 0;
@@ -362,7 +362,7 @@ std::vector<RemoteRows::LeafTotals> RemoteRows::refresh(std::size_t first_tree, 
 }
 
 void RemoteRows::refit(std::span<const std::int32_t> relabel, LossKind kind, int n_classes) {
-  is_begun_ = true;
+  begin();
   before_refit_ = sent_;
   rounds_.tell(RequestKind::refit, Writer().put_all(relabel).put(kind).put(n_classes));
 }
@@ -389,6 +389,7 @@ void RemoteRows::undo() noexcept {
 
 void RemoteRows::end(RequestKind kind, Phase phase) noexcept {
   is_begun_ = false;
+  rounds_.end_operation();
   removed_ = {};
   added_ = {};
   replaced_.clear();

@@ -54,6 +54,12 @@ class RemoteRows {
 
   Rounds& rounds() { return rounds_; }
 
+  // Begins an operation, which commit() or undo() ends. Requests before it only read.
+  void begin() {
+    is_begun_ = true;
+    rounds_.begin_operation();
+  }
+
   // --- facts ---
 
   // As of the last read_facts(), with rows that an update has added and before it has removed any.
@@ -111,7 +117,6 @@ class RemoteRows {
   // Begins an update: rows to remove are marked, and fetched. No id may occur twice.
   Found find(std::span<const RowId> removed, std::span<const RowId> added,
              const CodeLayout& layout);
-  bool is_begun() const { return is_begun_; }
   const FetchedRows& removed() const { return removed_; }
   // The rows of the update as values, encoded.
   void add(RowTable rows);
@@ -212,7 +217,7 @@ class RemoteRows {
   std::atomic<std::uint32_t> n_growths_ = 0;
   FetchedRows removed_;
   RowTable added_;
-  bool is_begun_ = false;                          // an update, and shards know of it
+  bool is_begun_ = false;                          // an operation, and shards know of it
   std::mutex sent_lock_;                           // trees that grow side by side end side by side
   std::vector<Tree> sent_;                         // trees as shards know them
   std::map<std::size_t, Tree> replaced_;           // as shards knew them before the update

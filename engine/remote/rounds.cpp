@@ -97,7 +97,7 @@ void Rounds::together(std::size_t n, const std::function<void(std::size_t)>& tas
     if (thrown && !failure) failure = thrown;
     // The others may all be waiting for these.
     n_working_ -= n_stop;
-    if (n_working_ != 0 && n_waiting_ == n_working_) send(lock, Phase::work);
+    if (n_working_ != 0 && n_waiting_ == n_working_) send(lock, phase_);
   };
   const auto work = [&](std::size_t u) {
     std::exception_ptr thrown;

@@ -18,9 +18,10 @@ namespace graftboost {
 // The kinds of requests that a message consists of. See shard_server.cpp for what each one does.
 enum class RequestKind : std::uint32_t;
 
-// What a message is for: to work on an operation; to make sure that the shards can complete it, after
-// which it is decided; to complete it; or to undo it.
-enum class Phase : std::uint32_t { work, prepare, commit, undo };
+// What a message is for: to read something, while no operation is under way; to work on an operation;
+// to make sure that the shards can complete it, after which it is decided; to complete it; or to undo
+// it.
+enum class Phase : std::uint32_t { read, work, prepare, commit, undo };
 
 // Sends a message to all shards and returns their combined answers, or throws. Once `prepare` has
 // returned, the operation is done: shards that do not get the message `commit` at once get it later.
@@ -48,8 +49,13 @@ class Rounds {
 
   void tell(RequestKind kind, const Writer& request);
   // `n_sums` is how many sums each shard answers with.
-  Answer ask(RequestKind kind, const Writer& request, std::size_t n_sums,
-             Phase phase = Phase::work);
+  Answer ask(RequestKind kind, const Writer& request, std::size_t n_sums) {
+    return ask(kind, request, n_sums, phase_);
+  }
+  Answer ask(RequestKind kind, const Writer& request, std::size_t n_sums, Phase phase);
+  // Messages are for an operation from here on, until end_operation().
+  void begin_operation() { phase_ = Phase::work; }
+  void end_operation() { phase_ = Phase::read; }
   // Sends what waits, even if that is nothing.
   void prepare(const Bytes& node_half);
   // Drops what waits.
@@ -76,6 +82,7 @@ class Rounds {
   static std::vector<Answer> divide(const Round& round);
 
   Exchange exchange_;
+  Phase phase_ = Phase::read;
   std::mutex exchange_lock_;  // one message after the other
   std::mutex lock_;
   std::condition_variable round_done_;

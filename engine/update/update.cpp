@@ -163,11 +163,11 @@ void exchange_layout(ModelState& model, std::vector<CodeLayout>& layouts) noexce
   }
 }
 
-// Shards elsewhere get all trees as they are now. If that fails, everything can still be undone.
-void prepare_elsewhere(ModelState& model) {
+// Shards elsewhere get all trees as they are now; `layout` is that after the commit. If this fails, everything can still be undone.
+void prepare_elsewhere(ModelState& model, const CodeLayout& layout) {
   model.elsewhere->send_trees(0, model.nodes.size(),
                               [&](std::size_t t) -> const Tree& { return model.nodes.tree(t); });
-  model.elsewhere->prepare(write_node_half(model));
+  model.elsewhere->prepare(write_node_half(model, layout.added()));
 }
 
 // False, and nothing has changed, if a refit is cheaper.
@@ -195,7 +195,7 @@ bool update_in_place(ModelState& model, const Sample<Table>* added, const Remove
   counts.rows_deferred = model.deferred.n_rows();
   if (model.elsewhere) {
     if (!layouts.empty()) model.elsewhere->set_layout_at_commit(layouts[0].added());
-    prepare_elsewhere(model);
+    prepare_elsewhere(model, layouts.empty() ? model.layout() : layouts[0]);
   }
 
   // Nothing below can fail.
@@ -275,7 +275,7 @@ UpdateCounts regrow(ModelState& model, const UpdateRule& rule, double most_work,
     if (regrow_deferred(context, none, most_work, reaches_target, counts)) {
       for (std::size_t t = 0; model.elsewhere && t < model.nodes.size(); ++t) undo.save_tree(t);
       if (reaches_target) forget_deferred(model);
-      if (model.elsewhere) prepare_elsewhere(model);
+      if (model.elsewhere) prepare_elsewhere(model, model.layout());
       // Nothing below can fail.
       undo.commit();
       for (RowShard& shard : model.shards) shard.commit({});

@@ -51,6 +51,15 @@ def same(remote: Any, local: Any) -> bool:
     return digest(remote.to_local()._engine_model) == digest(local._engine_model)
 
 
+def shard_name(model: Any, index: int) -> str:
+    names = [
+        actor["name"]
+        for actor in ray.util.list_named_actors(all_namespaces=True)
+        if actor["name"].startswith(f"graftboost:{model.name_}:shards-")
+    ]
+    return next(name for name in names if name.endswith(f":shard-{index}"))
+
+
 def kill(name: str) -> None:
     """End the process of an actor, as if its machine had failed."""
     ray.kill(ray.get_actor(name, namespace="graftboost"), no_restart=False)
@@ -92,7 +101,7 @@ def test_processes_are_killed(tmp_path: Path) -> None:
     try:
         for step, victim in enumerate(("shard", "node half", "shard", "both")):
             if victim in ("shard", "both"):
-                kill(f"{remote.name_}:shards-0:shard-{step % 2}")
+                kill(shard_name(remote, step % 2))
             if victim in ("node half", "both"):
                 kill(f"graftboost:{remote.name_}")
                 time.sleep(0.2)

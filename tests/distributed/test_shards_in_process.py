@@ -9,14 +9,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
+from graftboost.distributed import shard
 from graftboost.distributed.coordinator import Coordinator
-from graftboost.distributed.errors import ShardError, ShardLostError
+from graftboost.distributed.errors import (
+    InterruptedCallError,
+    OutcomeUnknownError,
+    ShardError,
+    ShardLostError,
+)
 from graftboost.distributed.folder import LocalFolder
 from graftboost.distributed.shards import ShardsInProcess
 from graftboost.distributed.sources import GivenRows, RawRows
+from graftboost.persistence.atomic_file import UncertainError
 from graftboost.store.digest import digest
 
 SMALL = {"n_estimators": 8, "max_leaf_nodes": 8, "min_samples_leaf": 5}
@@ -42,15 +50,18 @@ class Unreliable(ShardsInProcess):
 
 
 class Cluster:
-    """A coordinator with shards in this process."""
+    """A coordinator with shards in this process, for which it is the host."""
 
     def __init__(self, path: Path) -> None:
         self.root = LocalFolder(path)
-        self.coordinator = Coordinator(self.root, self.make)
+        self.coordinator = Coordinator(self.root, self)
 
-    def make(self, n_shards: int, folder: str) -> Unreliable:
-        self.shards = Unreliable(n_shards, self.root.inside(folder))
+    def open(self, n_shards: int, generation: str) -> Unreliable:
+        self.shards = Unreliable(n_shards, self.root.inside(generation))
         return self.shards
+
+    def close_others(self, generation: str) -> None:
+        pass
 
     def fit(self, estimator: Any, X: Any, y: Any, n_shards: int, **more: Any) -> None:
         ends = np.linspace(0, len(y), n_shards + 1).astype(int)
@@ -60,11 +71,10 @@ class Cluster:
             )
             for begin, end in itertools.pairwise(ends)
         ]
-        self.coordinator.fit(estimator, sources)
+        self.coordinator.fit("", estimator, sources)
 
     def lose_node_half(self) -> None:
-        self.coordinator = Coordinator(self.root, self.make)
-        self.coordinator.recover()
+        self.coordinator = Coordinator(self.root, self)
 
     @property
     def digest(self) -> str:
@@ -120,7 +130,7 @@ def test_all_operations_give_the_local_model(
     cluster.lose_node_half()
     assert cluster.digest == digest(local._engine_model)
     change("remove", [next(held)])
-    cluster.coordinator.rebalance(3)
+    cluster.coordinator.rebalance("", 3)
     change("remove", [next(held)])
     gathered = cluster.coordinator.gathered()
     assert digest(gathered._engine_model) == digest(local._engine_model)
@@ -221,7 +231,306 @@ def test_a_request_is_not_done_twice(tmp_path: Path) -> None:
     X, y = shuffled(load_iris)
     cluster = Cluster(tmp_path)
     cluster.fit(GraftBoostClassifier(**SMALL), X, y, 2)
-    assert cluster.coordinator.call("one", "remove", [1]) is not None
+    report = cluster.coordinator.call("one", "remove", [1])
+    assert cluster.coordinator.call("one", "remove", [1]) is report
     cluster.lose_node_half()
-    assert cluster.coordinator.call("one", "remove", [1]) is None
+    known = cluster.coordinator.call("one", "remove", [1])
+    assert known.removed_ids.tolist() == [1]
+    assert cluster.coordinator.call("two", "add", X[:2], y[:2]) is not None
+    cluster.lose_node_half()
+    assert cluster.coordinator.call("two", "add", X[:2], y[:2]).added_ids.tolist() == [150, 151]
+    assert cluster.coordinator.call("one", "remove", [1]) is not None
     assert 1 not in cluster.coordinator.fitted().row_ids_
+
+
+def fitted(path: Path, n_shards: int = 2, **options: Any) -> tuple[Cluster, Any, Any]:
+    X, y = shuffled(load_iris)
+    cluster = Cluster(path)
+    cluster.fit(GraftBoostClassifier(**SMALL, **options), X, y, n_shards)
+    return cluster, X, y
+
+
+class FailingFolder(LocalFolder):
+    """A folder whose writes of decisions fail."""
+
+    failures: list[type[OSError]]
+
+    def write(self, name: str, header: Any, arrays: Any) -> None:
+        failure = self.failures.pop(0) if name.startswith("decided") and self.failures else None
+        if failure is UncertainError:  # it has been replaced nevertheless
+            super().write(name, header, arrays)
+        if failure is not None:
+            raise failure("the disk has failed")
+        super().write(name, header, arrays)
+
+
+@pytest.mark.parametrize(
+    ("failures", "error", "is_done"),
+    [
+        ([OSError], OSError, False),
+        ([UncertainError], UncertainError, False),
+        ([UncertainError, OSError], OutcomeUnknownError, True),
+    ],
+)
+def test_a_decision_that_cannot_be_written(
+    tmp_path: Path, failures: list[type[OSError]], error: type[Exception], is_done: bool
+) -> None:
+    """A call that raises has changed nothing, and if that is not certain, the files tell."""
+    cluster, *_ = fitted(tmp_path)
+    folder = FailingFolder(tmp_path)
+    folder.failures = []
+    cluster.coordinator = Coordinator(folder, cluster)
+    before = cluster.digest
+    folder.failures = list(failures)
+    with pytest.raises(error):
+        cluster.coordinator.call("r", "remove", [3, 5])
+    assert (cluster.digest != before) == is_done
+    assert (3 in cluster.coordinator.fitted().row_ids_) != is_done
+    cluster.coordinator.fitted().check_state()
+    cluster.coordinator.call("s", "remove", [7])
+    after = cluster.digest
+    cluster.lose_node_half()
+    assert cluster.digest == after
+
+
+def test_a_former_node_half_cannot_change_anything(tmp_path: Path) -> None:
+    cluster, *_ = fitted(tmp_path)
+    former = cluster.coordinator
+    shards = cluster.shards
+    cluster.open = lambda *_: shards  # type: ignore[method-assign]
+    cluster.lose_node_half()
+    cluster.coordinator.call("a", "remove", [3])
+    with pytest.raises(OutcomeUnknownError, match="Another process has become the node half"):
+        former.call("b", "remove", [5])
+    after = cluster.digest
+    cluster.coordinator.call("c", "refresh")
+    cluster.lose_node_half()
+    assert 5 in cluster.coordinator.fitted().row_ids_
+    assert 3 not in cluster.coordinator.fitted().row_ids_
+    assert cluster.digest != after
+
+
+def test_a_former_node_half_decides_at_the_last_moment(tmp_path: Path) -> None:
+    """What it decided before shards refuse it is kept."""
+    cluster, *_ = fitted(tmp_path)
+    former, shards = cluster.coordinator, cluster.shards
+    settle = shards.shards[0].settle  # type: ignore[union-attr]
+
+    def settle_late(*arguments: Any) -> Any:
+        shards.shards[0].settle = settle  # type: ignore[union-attr,method-assign]
+        former.call("late", "remove", [3])
+        return settle(*arguments)
+
+    cluster.open = lambda *_: shards  # type: ignore[method-assign]
+    cluster.coordinator = Coordinator(cluster.root, cluster)
+    shards.shards[0].settle = settle_late  # type: ignore[union-attr,method-assign]
+    assert 3 not in cluster.coordinator.fitted().row_ids_
+    cluster.coordinator.fitted().check_state()
+    assert cluster.coordinator.call("late", "remove", [3]).removed_ids.tolist() == [3]
+
+
+@pytest.mark.parametrize("method", ["refresh", "refit", "remove"])
+def test_a_second_loss_while_the_first_is_undone(tmp_path: Path, method: str) -> None:
+    cluster, *_ = fitted(tmp_path)
+    arguments = ([4, 8],) if method == "remove" else ()
+    before = cluster.digest
+    first = cluster.shards.n_calls
+    cluster.shards.losses = dict.fromkeys(range(first + 3, first + 120), (1, True))
+    with pytest.raises(ShardError, match="shard 1 was lost 5 times"):
+        cluster.coordinator.call("", method, *arguments)
+    with pytest.raises(ShardError, match="shard 1 was lost 5 times"):
+        cluster.coordinator.fitted().check_state()
+    cluster.shards.losses = {}
+    assert cluster.digest == before
+    cluster.coordinator.fitted().check_state()
+    cluster.coordinator.call("", method, *arguments)
+    cluster.coordinator.fitted().check_state()
+
+
+def test_losses_while_reading_are_not_part_of_an_operation(tmp_path: Path) -> None:
+    cluster, X, y = fitted(tmp_path)
+    cluster.coordinator.fitted().check_state()
+    assert all(shard is not None and shard._begun is None for shard in cluster.shards.shards)
+    cluster.shards.kill(1)
+    assert sorted(cluster.coordinator.fitted().row_ids_.tolist()) == list(range(len(y)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_failed_rebalance_leaves_the_model_as_it_was(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cluster, *_ = fitted(tmp_path)
+    cluster.coordinator.call("", "remove", [1])
+    before, n_shards = cluster.digest, cluster.shards.n_shards
+    opened = cluster.open
+    made = []
+
+    def open_failing(n_shards: int, generation: str) -> Unreliable:
+        shards = opened(n_shards, generation)
+        shards.losses = {int(rng.integers(4, 12)): (0, bool(rng.integers(2)))}
+        made.append(shards)
+        return shards
+
+    cluster.open = open_failing  # type: ignore[method-assign]
+    with pytest.raises(ShardError, match="nothing has changed"):
+        cluster.coordinator.rebalance("r", 3)
+    assert all(shard is None for shards in made for shard in shards.shards)
+    cluster.open = opened  # type: ignore[method-assign]
+    assert cluster.digest == before
+    cluster.coordinator.fitted().check_state()
+    assert len(folders(tmp_path)) == 1
+    cluster.coordinator.rebalance("r", 4)
+    assert cluster.digest == before
+    cluster.lose_node_half()
+    assert cluster.digest == before
+    cluster.coordinator.fitted().check_state()
+    assert cluster.shards.n_shards == 4 != n_shards
+    assert len(folders(tmp_path)) == 1
+
+
+def folders(path: Path) -> list[Path]:
+    return [entry for entry in path.iterdir() if entry.is_dir()]
+
+
+def test_a_folder_is_used_again(tmp_path: Path) -> None:
+    """A new model replaces the old one when it is complete, and not before."""
+    cluster, X, y = fitted(tmp_path)
+    cluster.coordinator.call("", "remove", [1])
+    before = cluster.digest
+    with pytest.raises(ValueError, match="row_ids contains 3 more than once"):
+        cluster.fit(GraftBoostClassifier(), X, y, 3, row_ids=np.minimum(np.arange(len(y)), 3))
+    assert cluster.digest == before
+    cluster.lose_node_half()
+    assert cluster.digest == before
+    cluster.fit(GraftBoostClassifier(**SMALL, learning_rate=0.3), X, y, 3)
+    local = GraftBoostClassifier(**SMALL, learning_rate=0.3).fit(X, y)
+    assert cluster.digest == digest(local._engine_model)
+    cluster.lose_node_half()
+    assert cluster.digest == digest(local._engine_model)
+    assert len(folders(tmp_path)) == 1
+    assert len([name for name in cluster.root.names() if name.startswith("model-")]) == 1
+
+
+def test_shards_are_compacted_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard, "COMPACT_EVERY", 3)
+    cluster, *_ = fitted(tmp_path)
+    for row in range(7):
+        cluster.coordinator.call("", "remove", [row])
+        files = [path.name for path in folders(tmp_path)[0].glob("shard-0/*")]
+        assert len([name for name in files if name.startswith("rows-")]) == 1
+        assert len([name for name in files if name.startswith("operation-")]) == (row + 2) % 3
+    after = cluster.digest
+    left_over = folders(tmp_path)[0] / "shard-1" / ".rows-000000000009-x.12345678.tmp"
+    left_over.write_bytes(b"rows")
+    cluster.lose_node_half()
+    assert cluster.digest == after
+    assert not left_over.exists()
+
+
+def test_a_disk_that_is_full_while_compacting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard, "COMPACT_EVERY", 1)
+    cluster, *_ = fitted(tmp_path)
+
+    def full(*_: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as context:
+        context.setattr(shard.ShardFiles, "write_rows", full)
+        with pytest.warns(RuntimeWarning, match="shard 0 was not compacted"):
+            assert cluster.coordinator.call("", "remove", [1]).removed_ids.tolist() == [1]
+    after = cluster.digest
+    cluster.lose_node_half()
+    assert cluster.digest == after
+
+
+def test_rows_are_erased_by_compacting(tmp_path: Path) -> None:
+    X, y = shuffled(load_breast_cancer)
+    frame = with_categories(X)
+    frame["x0"] = frame["x0"].cat.add_categories(["somebody"])
+    frame.loc[5, "x0"] = "somebody"
+    cluster = Cluster(tmp_path)
+    cluster.fit(GraftBoostClassifier(**SMALL), frame, y, 2)
+    cluster.coordinator.call("", "remove", [5])
+    assert any(b"somebody" in path.read_bytes() for path in tmp_path.glob("model-*"))
+    cluster.coordinator.compact()
+    assert not any(b"somebody" in path.read_bytes() for path in tmp_path.glob("model-*"))
+
+
+def test_a_call_is_interrupted(tmp_path: Path) -> None:
+    cluster, *_ = fitted(tmp_path)
+    before = cluster.digest
+    coordinator, calls = cluster.coordinator, cluster.shards.call
+
+    def interrupt(index: int, method: str, *arguments: Any) -> Any:
+        coordinator.interrupt("r")
+        return calls(index, method, *arguments)
+
+    cluster.shards.call = interrupt  # type: ignore[method-assign]
+    with pytest.raises(InterruptedCallError):
+        coordinator.call("r", "refit")
+    assert cluster.digest == before
+    coordinator.fitted().check_state()
+    coordinator.call("s", "refit")
+
+
+def test_saving_and_loading(tmp_path: Path) -> None:
+    cluster, X, y = fitted(tmp_path / "one", n_shards=3)
+    cluster.coordinator.call("", "remove", [4])
+    saved = LocalFolder(tmp_path / "saved")
+    cluster.coordinator.save(saved)
+    before = cluster.digest
+    cluster.coordinator.call("", "remove", [5])
+    other = Cluster(tmp_path / "two")
+    other.coordinator.load("", saved)
+    assert other.digest == before
+    other.coordinator.fitted().check_state()
+    other.coordinator.call("", "remove", [5])
+    assert other.digest == cluster.digest
+    other.lose_node_half()
+    assert other.digest == cluster.digest
+    with pytest.raises(FileNotFoundError, match="there is no model"):
+        other.coordinator.load("", LocalFolder(tmp_path / "nothing"))
+
+
+def test_files_that_are_missing_are_named(tmp_path: Path) -> None:
+    cluster, *_ = fitted(tmp_path)
+    cluster.coordinator.call("", "remove", [4])
+    for path in folders(tmp_path)[0].glob("shard-1/operation-*"):
+        path.unlink()
+    cluster.lose_node_half()
+    with pytest.raises(OSError, match=r"shard-1 lack operation 2.*Restore them from a backup"):
+        cluster.coordinator.fitted()
+
+
+def test_a_model_that_is_not_updatable(tmp_path: Path) -> None:
+    cluster, X, y = fitted(tmp_path, updatable=False)
+    local = GraftBoostClassifier(**SMALL, updatable=False).fit(X, y)
+    cluster.lose_node_half()
+    found = cluster.coordinator.fitted().predict_proba(X)
+    np.testing.assert_array_equal(found, local.predict_proba(X))
+    with pytest.raises(ValueError, match="This model holds no rows"):
+        cluster.coordinator.call("", "remove", [1])
+
+
+def test_unused_columns_are_not_in_the_node_half(tmp_path: Path) -> None:
+    """A rare column that its last row takes away leaves no trace, also after a recovery."""
+    rng = np.random.default_rng(0)
+    X = sparse.random(300, 40, 0.2, format="lil", random_state=0)
+    X[:, 39] = 0
+    y = (X[:, 0].toarray().ravel() + 0.1 * rng.normal(size=300) > 0.1).astype(int)
+    local = GraftBoostClassifier(**SMALL).fit(X.tocsr(), y)
+    cluster = Cluster(tmp_path)
+    cluster.fit(GraftBoostClassifier(**SMALL), X.tocsr(), y, 2)
+    more = X[:10].copy()
+    more[:, 39] = 1
+    for step in (
+        ("add", more.tocsr(), y[:10]),
+        ("remove", np.arange(300, 310)),
+    ):
+        getattr(local, step[0])(*step[1:])
+        cluster.coordinator.call("", *step)
+        assert cluster.digest == digest(local._engine_model)
+        cluster.lose_node_half()
+        assert cluster.digest == digest(local._engine_model)
+        cluster.coordinator.fitted().check_state()

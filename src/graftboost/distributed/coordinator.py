@@ -2,191 +2,414 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from graftboost._engine import EngineModel
-from graftboost.distributed.exchange import ShardExchange
+import numpy as np
+
+from graftboost.distributed.errors import (
+    ChangedError,
+    OutcomeUnknownError,
+    ShardError,
+    ShardLostError,
+)
+from graftboost.distributed.exchange import READ, Answers, ShardExchange
 from graftboost.distributed.fitting import Estimator, fit_shards
 from graftboost.distributed.folder import Folder
-from graftboost.distributed.model_files import Decision, ModelFiles, folder_of
-from graftboost.distributed.shards import Shards
+from graftboost.distributed.model_files import (
+    Decision,
+    ModelFiles,
+    Request,
+    generation_of,
+    shard_folder,
+)
+from graftboost.distributed.moving import distribute
+from graftboost.distributed.operation import Operation
+from graftboost.distributed.shards import ShardHost
 from graftboost.distributed.sources import Source
 from graftboost.estimators.loading import restored
+from graftboost.estimators.progress import OnIteration
+from graftboost.input.columns import Columns
+from graftboost.input.row_ids import NO_IDS
+from graftboost.persistence.atomic_file import UncertainError
 
-NO_OPERATION = 0  # rows are read, and no model is trained yet
+MOST_BEGINNINGS = 3  # attempts to give rows to shards
+MOST_REQUESTS = 1000  # that are remembered
 
-ShardMaker = Callable[[int, str], Shards]
+# Begins on new shards: receives the exchange with them, returns the model.
+Beginning = Callable[[ShardExchange], Estimator]
 
 
 class Coordinator:
     """Trains, updates and restores a model. It knows nothing of how shards are reached.
 
     The model is an ordinary estimator whose engine model asks shards for what it needs of rows.
+    What was decided is in the files at any time, so another coordinator with the same folder and
+    the same host can continue.
 
     Parameters
     ----------
     folder : Folder
         Where the files of the model are; those of its shards are in folders inside.
-    make_shards : callable
-        Returns so many shards, new ones or those that were there before, with files in the folder
-        of this name.
+    host : ShardHost
+        Whatever runs the shards.
     """
 
-    def __init__(self, folder: Folder, make_shards: ShardMaker) -> None:
+    def __init__(self, folder: Folder, host: ShardHost) -> None:
+        self._folder = folder
         self._files = ModelFiles(folder)
-        self._make_shards = make_shards
-        self._shards: Shards | None = None
+        self._host = host
+        self._epoch = 0
+        self._decision: Decision | None = None
         self._exchange: ShardExchange | None = None
-        self._generation = 0  # the operation with which these shards began
-        self._request = ""
-        self.estimator: Estimator | None = None
+        self._estimator: Estimator | None = None
+        self._request: Request | None = None  # of the operation under way
+        self._current = ""  # its name
+        self._working: ShardExchange | None = None  # which it uses
+        self._interrupted = ""  # the name of a request that is to be undone
+        self._reports: dict[str, Any] = {}  # by the name of the request
 
-    # --- beginning ----------------------------------------------------------------------------
+    # --- beginning --------------------------------------------------------------------------------
 
     def fit(
         self,
+        request: str,
         estimator: Estimator,
         sources: Sequence[Source],
         validation: tuple[Any, Any, Any] = (None, None, None),
+        on_iteration: OnIteration | None = None,
     ) -> None:
-        """Train a model on the rows of so many sources, each of which becomes a shard."""
-        self._files.clear()
-        self._open(len(sources), NO_OPERATION, NO_OPERATION)
-        assert self._shards is not None
-        assert self._exchange is not None
-        learned = fit_shards(estimator, self._shards, self._exchange, sources, validation)
-        estimator.__dict__.update(learned)
-        self._publish(estimator, self._exchange.decided)
+        """Train a model on the rows of so many sources, each of which becomes a shard.
 
-    def begin_with(self, estimator: Estimator, n_shards: int) -> None:
+        A model that was there before is replaced when the new one is complete.
+        """
+
+        def train(exchange: ShardExchange) -> Estimator:
+            learned = fit_shards(estimator, exchange, sources, validation, on_iteration)
+            estimator.__dict__.update(learned)
+            return estimator
+
+        self._begin(request, len(sources), train)
+
+    def begin_with(self, request: str, estimator: Estimator, n_shards: int) -> None:
         """Give the rows of a model that holds them itself to so many shards."""
-        self._begin(estimator, estimator._engine_model, n_shards, NO_OPERATION)
+        self._begin(request, n_shards, lambda exchange: distribute(estimator, exchange))
 
-    def recover(self) -> None:
-        """Continue with the model of the files."""
-        saved, decision = self._files.read()
-        estimator = restored(saved, "the model of the shards")
-        self._open(decision.n_shards, decision.generation, decision.operation)
-        assert self._exchange is not None
-        self._exchange.settle()
-        estimator._engine_model.attach(self._exchange)
-        self._request = decision.request
-        self.estimator = estimator
-
-    def rebalance(self, n_shards: int) -> None:
+    def rebalance(self, request: str, n_shards: int) -> None:
         """Distribute the rows over so many shards. The model does not change."""
         estimator = self.fitted()
-        assert self._shards is not None
-        assert self._exchange is not None
-        gathered, decided = estimator._engine_model.gather(), self._exchange.decided
-        former, generation = self._shards, self._generation
-        former.close()  # their files stay, and there may be no room for two sets of shards
+        self._begin(request, n_shards, lambda exchange: distribute(estimator, exchange))
+
+    def load(self, request: str, saved: Folder) -> None:
+        """Begin with a model that `save` has written, and with as many shards as it had."""
+        files = ModelFiles(saved)
+        decision = files.read_decision(files.latest_epoch())
+
+        def read(exchange: ShardExchange) -> Estimator:
+            folders = [
+                shard_folder(saved, decision.generation, index)
+                for index in range(decision.n_shards)
+            ]
+            exchange.call_each("load", [(folder, decision.operation) for folder in folders])
+            estimator = restored(files.read_model(decision), "the saved model")
+            _attach(estimator, exchange)
+            return estimator
+
+        self._begin(request, decision.n_shards, read)
+
+    def save(self, target: Folder) -> None:
+        """Write the model and its rows to another folder, from which `load` can begin."""
+        self._forget_categories()
+        decision, exchange = self._known_decision(), self._known_exchange()
+        target.clear()
+        exchange.call_each(
+            "save",
+            [
+                (shard_folder(target, decision.generation, index),)
+                for index in range(decision.n_shards)
+            ],
+        )
+        files = ModelFiles(target)
+        name = files.write_model(self.fitted()._saved())
+        files.write_decision(1, replace(decision, model=name, request=None, earlier=()))
+
+    def _begin(self, request: str, n_shards: int, beginning: Beginning) -> None:
+        """Let new shards hold the model that `beginning` returns."""
+        self._ensure_recovered()
+        if self._decision is not None and self._decision.about_request(request) is not None:
+            return
+        for left in reversed(range(MOST_BEGINNINGS)):
+            try:
+                self._begin_once(request, n_shards, beginning)
+            except ShardLostError as lost:
+                if not left:
+                    raise ShardError(
+                        f"{lost}. This was the last of {MOST_BEGINNINGS} attempts, and nothing has "
+                        "changed. Check the memory and the logs of its machine, then call again."
+                    ) from lost
+            else:
+                return
+
+    def _begin_once(self, request: str, n_shards: int, beginning: Beginning) -> None:
+        before = self._decision
+        first = Operation.first() if before is None else before.operation.next()
+        epoch, generation = max(self._epoch, 1), generation_of(first)
+        shards = self._host.open(n_shards, generation)
+        exchange = ShardExchange(shards, epoch, first, self._decide_if_alive())
         try:
-            self._begin(estimator, gathered, n_shards, decided + 1)
-        except BaseException:
-            self._open(former.n_shards, generation, decided)
-            self._exchange.settle()
-            estimator._engine_model.attach(self._exchange)
+            with self._doing(request, exchange):
+                estimator = beginning(exchange)
+            name = self._files.write_model(estimator._saved())
+            decision = Decision(
+                exchange.done,
+                generation,
+                n_shards,
+                name,
+                estimator._next_id,
+                _latest_classes(estimator),
+                estimator._engine_model.node_half(),
+                Request(request, NO_IDS, NO_IDS),
+                () if before is None else _earlier(before),
+            )
+            self._write(epoch, decision, before)
+        except OutcomeUnknownError:
+            self._exchange = None  # the files show which model it is
             raise
-        self._files.remove_generation(generation, former.n_shards)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                shards.close()
+            self._folder.inside(generation).clear()
+            raise
+        former, self._exchange = self._exchange, exchange
+        self._epoch, self._decision, self._estimator = epoch, decision, estimator
+        with contextlib.suppress(Exception):  # the operation is done
+            if former is not None:
+                former.shards.close()
+            self._files.remove_others(epoch, decision)
 
-    def _begin(
-        self, estimator: Estimator, engine_model: EngineModel, n_shards: int, operation: int
-    ) -> None:
-        node_half, bins = engine_model.node_half(), engine_model.bins
-        self._open(n_shards, operation, operation)
-        assert self._shards is not None
-        assert self._exchange is not None
-        self._shards.call_all("begin_empty", bins, node_half, operation)
-        shards = self._shards
-        engine_model.scatter(lambda message, _phase, _half: shards.answer_all("take", message))
-        self._shards.call_all("end_taking", operation)
-        remote = EngineModel.from_node_half(bins, node_half)
-        remote.attach(self._exchange)
-        self._publish(estimator._with_engine_model(remote), operation)
+    # --- recovery ---------------------------------------------------------------------------------
 
-    def _open(self, n_shards: int, generation: int, decided: int) -> None:
-        self._shards = self._make_shards(n_shards, folder_of(generation))
-        self._generation = generation
-        # The engine model keeps the exchange, which must not keep the model in turn.
-        decide = weakref.WeakMethod(self._decide)
+    def _ensure_recovered(self) -> None:
+        """Continue with the model of the files, if there is one and that was not done yet."""
+        if self._exchange is not None:
+            try:
+                self._exchange.check()
+            except OutcomeUnknownError:
+                self._exchange = None
+        if self._exchange is None and self._files.latest_epoch():
+            self._recover()
 
-        def decide_if_alive(operation: int, node_half: bytes) -> None:
-            method = decide()
-            assert method is not None
-            method(operation, node_half)
-
-        self._exchange = ShardExchange(self._shards, decided, decide_if_alive)
-
-    def _publish(self, estimator: Estimator, operation: int) -> None:
-        self.estimator = estimator
-        self._files.write_model(estimator._saved())
-        self._decide(operation, estimator._engine_model.node_half())
-
-    # --- operations ---------------------------------------------------------------------------
+    def _recover(self) -> None:
+        latest = self._files.latest_epoch()
+        epoch = latest + 1
+        last = self._files.read_decision(latest)
+        while True:
+            decision = last
+            self._files.write_decision(epoch, decision)
+            shards = self._host.open(decision.n_shards, decision.generation)
+            exchange = ShardExchange(shards, epoch, decision.operation, self._decide_if_alive())
+            exchange.settle()
+            # From here on shards refuse a former node half, so it cannot complete an operation any
+            # more. It may have decided one meanwhile.
+            last = self._files.read_decision(latest)
+            if last.operation == decision.operation:
+                break
+        estimator = restored(self._files.read_model(decision), "the model of the shards")
+        _attach(estimator, exchange)
+        self._epoch, self._decision, self._exchange = epoch, decision, exchange
+        self._estimator = estimator
+        self._reports.clear()
+        self._host.close_others(decision.generation)
+        self._files.remove_others(epoch, decision)
+        self._forget_categories()  # which a call that was cut off may have left to do
 
     def fitted(self) -> Estimator:
         """Return the model."""
-        if self.estimator is None:
+        self._ensure_recovered()
+        if self._estimator is None:
             raise RuntimeError("there is no model yet. Call fit.")
-        return self.estimator
+        return self._estimator
+
+    def _known_exchange(self) -> ShardExchange:
+        self.fitted()
+        assert self._exchange is not None
+        return self._exchange
+
+    def _known_decision(self) -> Decision:
+        self.fitted()
+        assert self._decision is not None
+        return self._decision
+
+    # --- operations -------------------------------------------------------------------------------
 
     @property
-    def operation(self) -> int:
-        """The last operation that is done."""
-        return NO_OPERATION if self._exchange is None else self._exchange.decided
+    def version(self) -> str:
+        """A text that is another one after each change."""
+        return "" if self._decision is None else str(self._decision.operation)
 
     def call(self, request: str, method: str, *arguments: Any, **named: Any) -> Any:
         """Call a method of the estimator that changes it.
 
-        A request that was decided before the node half was lost is not done again: its report is
-        lost, and None is returned.
+        A request that was decided before the node half was lost is not done again. Its report is
+        lost, and a `Request` is returned.
         """
         estimator = self.fitted()
-        if request and request == self._request:
-            return None
-        columns, before, self._request = estimator._columns, self._request, request
-        decided = self.operation
+        before = self._known_decision()
+        known = before.about_request(request)
+        if known is not None:
+            return self._reports.get(request, known)
+        columns = estimator._columns
+        removed = NO_IDS
+        if method == "remove":
+            removed = estimator._ids_to_remove(arguments[0], "row_ids")
+            arguments = (removed, *arguments[1:])
+        elif named.get("remove") is not None:
+            removed = estimator._ids_to_remove(named["remove"], "remove")
+            named = {**named, "remove": removed}
+        self._request = Request(request, named.get("row_ids"), removed)
         try:
-            result = getattr(estimator, method)(*arguments, **named)
-        except BaseException:
-            if self.operation == decided:
-                self._request = before
-            raise
-        if estimator._columns is not columns:
-            self._files.write_model(estimator._saved())
+            with self._doing(request, self._known_exchange()):
+                result = getattr(estimator, method)(*arguments, **named)
+        finally:
+            self._request = None
+        self._known_exchange()  # raises if another process is the node half now
+        if request:
+            self._reports[request] = None if result is estimator else result
+            while len(self._reports) > MOST_REQUESTS:
+                del self._reports[next(iter(self._reports))]
+        if _differ(estimator._columns, columns):
+            with contextlib.suppress(OSError):  # done again by the next node half
+                self._write_model()
         return result
 
-    def _decide(self, operation: int, node_half: bytes) -> None:
-        self._files.write_decision(self._decision(operation, node_half))
+    def interrupt(self, request: str) -> None:
+        """Let the operation under way fail at its next message, if it is for this request.
 
-    def _decision(self, operation: int, node_half: bytes) -> Decision:
-        assert self._shards is not None
-        estimator = self.estimator
-        classes = None if estimator is None else getattr(estimator, "_classes", None)
-        return Decision(
-            operation,
-            self._generation,
-            self._shards.n_shards,
-            0 if estimator is None else estimator._next_id,
-            classes[max(classes)] if classes else None,
-            node_half,
-            self._request,
+        Called by another thread than all other methods.
+        """
+        self._interrupted = request
+        if self._current == request and self._working is not None:
+            self._working.is_interrupted = True
+
+    @contextlib.contextmanager
+    def _doing(self, request: str, exchange: ShardExchange) -> Iterator[None]:
+        """Let `interrupt` end what is done for a request."""
+        exchange.is_interrupted = False
+        self._current, self._working = request, exchange
+        if request and request == self._interrupted:
+            exchange.is_interrupted = True
+        try:
+            yield
+        finally:
+            self._current, self._working = "", None
+
+    def _decide_if_alive(self) -> Callable[[Operation, bytes], None]:
+        # The engine model keeps the exchange, which must not keep the model in turn.
+        decide = weakref.WeakMethod(self._decide)
+
+        def decide_if_alive(operation: Operation, node_half: bytes) -> None:
+            method = decide()
+            assert method is not None
+            method(operation, node_half)
+
+        return decide_if_alive
+
+    def _decide(self, operation: Operation, node_half: bytes) -> None:
+        before = self._decision
+        if self._request is None or before is None:
+            return  # a model begins: `_begin_once` decides that
+        assert self._estimator is not None
+        request, next_id = self._request, self._estimator._next_id
+        added = request.added_ids
+        if added is None:
+            added = np.arange(before.next_id, next_id, dtype=np.int64)
+        decision = replace(
+            before,
+            operation=operation,
+            next_id=next_id,
+            classes=_latest_classes(self._estimator),
+            node_half=node_half,
+            request=replace(request, added_ids=np.asarray(added, np.int64).reshape(-1)),
+            earlier=_earlier(before),
         )
+        self._write(self._epoch, decision, before)
+        self._decision = decision
+
+    def _write(self, epoch: int, decision: Decision, before: Decision | None) -> None:
+        try:
+            self._files.write_decision(epoch, decision)
+        except UncertainError as error:
+            try:
+                if before is None:
+                    self._files.folder.clear()
+                else:
+                    self._files.write_decision(epoch, before)
+            except OSError:
+                raise OutcomeUnknownError(
+                    f"It is not known whether the change was made: {error}. The next call finds "
+                    "out; compare row_ids_ before you repeat this one."
+                ) from error
+            raise
+
+    def _write_model(self) -> None:
+        """Write the columns and parameters, which an operation or `_forget_categories` changed."""
+        before = self._known_decision()
+        decision = replace(before, model=self._files.write_model(self.fitted()._saved()))
+        self._write(self._epoch, decision, before)
+        self._decision = decision
+        self._files.remove_others(self._epoch, decision)
+
+    def _forget_categories(self) -> None:
+        estimator = self.fitted()
+        columns = estimator._columns
+        estimator._forget_categories()
+        if _differ(estimator._columns, columns):
+            self._write_model()
+
+    def compact(self) -> None:
+        """Write the rows of all shards as they are; files with removed rows are erased."""
+        self._forget_categories()
+        self._known_exchange().call_all("compact")
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def read_rows(self, version: str, message: bytes) -> Answers:
+        """Answer a message that only reads. Raises `ChangedError` if the model has changed."""
+        exchange = self._known_exchange()
+        if self.version != version:
+            raise ChangedError("the model has changed while its rows were being read")
+        return exchange(message, READ, b"")
 
     def gathered(self) -> Estimator:
         """Return the model with all rows, as an estimator that needs no shards."""
         estimator = self.fitted()
         return estimator._with_engine_model(estimator._engine_model.gather())
 
-    def compact(self) -> None:
-        """Write the rows of all shards as they are; files with removed rows are erased."""
-        assert self._shards is not None
-        self._shards.call_all("compact")
-
     def close(self) -> None:
         """End the shards. The files stay."""
-        if self._shards is not None:
-            self._shards.close()
+        if self._exchange is not None:
+            self._exchange.shards.close()
+        self._host.close_others("")
+
+
+def _attach(estimator: Estimator, exchange: ShardExchange) -> None:
+    if estimator._engine_model.updatable:
+        estimator._engine_model.attach(exchange)
+
+
+def _differ(columns: Columns, others: Columns) -> bool:
+    return columns is not others and columns.to_plain() != others.to_plain()
+
+
+def _latest_classes(estimator: Estimator) -> Any:
+    classes = getattr(estimator, "_classes", None)
+    return classes[max(classes)] if classes else None
+
+
+def _earlier(decision: Decision) -> tuple[str, ...]:
+    if decision.request is None:
+        return decision.earlier
+    return (*decision.earlier, decision.request.name)[-MOST_REQUESTS:]

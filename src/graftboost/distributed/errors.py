@@ -4,16 +4,22 @@ from __future__ import annotations
 
 
 class ShardError(RuntimeError):
-    """A shard could not be restored, so the operation was undone."""
+    """A process of a distributed model could not be restored. The operation was undone."""
+
+
+class OutcomeUnknownError(RuntimeError):
+    """It is not known whether an operation was done; the next call finds out."""
 
 
 class ShardLostError(Exception):
-    """A shard does not answer: its process ended, or took too long.
+    """A shard does not answer: its process has ended, or makes no progress.
 
     Attributes
     ----------
     index : int
         The number of the shard.
+    why : str
+        What is known about the cause.
     """
 
     def __init__(self, index: int, why: str) -> None:
@@ -26,4 +32,16 @@ class ShardLostError(Exception):
 
 
 class OutOfStepError(Exception):
-    """A shard got a message that does not follow the one before it: it was restarted."""
+    """A shard is not where the message expects it to be: it was restarted, or a message failed."""
+
+
+class ReplacedError(Exception):
+    """Another process has become the node half of the model, because this one seemed to be lost."""
+
+
+class ChangedError(Exception):
+    """The model has changed while its rows were being read."""
+
+
+class InterruptedCallError(RuntimeError):
+    """The caller interrupted a call before its operation was decided."""

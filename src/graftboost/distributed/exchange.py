@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost.distributed.errors import ShardError, ShardLostError
+from graftboost.distributed.errors import (
+    InterruptedCallError,
+    OutcomeUnknownError,
+    ReplacedError,
+    ShardError,
+    ShardLostError,
+)
+from graftboost.distributed.operation import Operation
 from graftboost.distributed.shards import Shards
 
-WORK, PREPARE, COMMIT, UNDO = range(4)  # the phases of an operation, as the engine numbers them
-MOST_RESTARTS = 5  # of shards, in one operation
+READ, WORK, PREPARE, COMMIT, UNDO = range(5)  # the phases of messages, as the engine numbers them
+MOST_RESTARTS = 5  # of one shard, in one operation
 
+Answers = tuple[NDArray[np.uint64], list[bytes]]
 Result = TypeVar("Result")
 
 
@@ -21,68 +30,116 @@ class ShardExchange:
     """Sends the messages of operations to all shards.
 
     A shard that is lost is restarted, restores its rows from its files, and fulfils the messages
-    of the operation under way again. So an operation completes unless shards are lost again and
+    of the operation under way again. So an operation completes unless a shard is lost again and
     again; then the engine undoes it.
 
     Parameters
     ----------
     shards : Shards
         The shards.
-    decided : int
-        The last operation that was completed.
+    epoch : int
+        A number that grows with each process that becomes the node half.
+    done : Operation
+        The last operation that was decided.
     decide : callable
-        Called with the number of an operation and the node half that results from it, when all
-        shards can complete it. When it returns, the operation is done; if it raises, it is undone.
+        Called with an operation and the node half that results from it, when all shards can
+        complete it. When it returns, the operation is done; if it raises, it is undone.
+
+    Attributes
+    ----------
+    is_interrupted : bool
+        Whether the operation under way is to fail at its next message. Set by another thread.
+    n_rounds, n_bytes_sent, n_bytes_received : int
+        Messages so far, the bytes of each once, and the bytes of all combined answers.
     """
 
-    def __init__(self, shards: Shards, decided: int, decide: Callable[[int, bytes], None]) -> None:
+    def __init__(
+        self,
+        shards: Shards,
+        epoch: int,
+        done: Operation,
+        decide: Callable[[Operation, bytes], None],
+    ) -> None:
         self.shards = shards
-        self.decided = decided
+        self.epoch = epoch
+        self.done = done
         self._decide = decide
+        self._begun: Operation | None = None
         self._messages: list[bytes] = []
-        self._n_restarts = 0
-        self.n_rounds = 0
-        self.n_bytes = 0
+        self._restarts: Counter[int] = Counter()
+        self._failure: Exception | None = None
+        self.is_interrupted = False
+        self.n_rounds = self.n_bytes_sent = self.n_bytes_received = 0
 
-    def __call__(
-        self, message: bytes, phase: int, node_half: bytes
-    ) -> tuple[NDArray[np.uint64], list[bytes]]:
+    def __call__(self, message: bytes, phase: int, node_half: bytes) -> Answers:
         """Exchange a message with all shards, as the engine asks for."""
+        self.check()
+        if phase == READ:
+            self._restarts.clear()
+            answers = self.ask("answer", message)
+        elif phase in (COMMIT, UNDO):
+            answers = self.settle()
+        else:
+            answers = self._work(message)
+            if phase == PREPARE:
+                self._prepare(node_half)
         self.n_rounds += 1
-        self.n_bytes += len(message)
-        if phase == COMMIT:
-            return self._commit()
-        if phase == UNDO:
-            return self._undo()
-        answer = self._work(message)
-        if phase == PREPARE:
-            self._persist(lambda: self.shards.call_all("prepare", self._operation))
-            self._decide(self._operation, node_half)
-            self.decided = self._operation
-        return answer
+        self.n_bytes_sent += len(message)
+        self.n_bytes_received += answers[0].nbytes + sum(map(len, answers[1]))
+        return answers
 
-    @property
-    def _operation(self) -> int:
-        return self.decided + 1
+    def check(self) -> None:
+        """Raise if the shards answer another node half now, or may have to."""
+        if self._failure is not None:
+            raise self._failure
 
-    def _work(self, message: bytes) -> tuple[NDArray[np.uint64], list[bytes]]:
-        number = len(self._messages)
-        answer = self._persist(
-            lambda: self.shards.answer_all("execute", self._operation, number, message)
-        )
+    # --- operations -------------------------------------------------------------------------------
+
+    def _work(self, message: bytes) -> Answers:
+        if self._begun is None:
+            self._begun = self.done.next()
+            self._restarts.clear()
+        if self.is_interrupted:
+            raise InterruptedCallError("The call was interrupted, and nothing has changed.")
+        answers = self.ask("execute", self._begun, len(self._messages), message)
         self._messages.append(message)
-        return answer
+        return answers
 
-    def _commit(self) -> tuple[NDArray[np.uint64], list[bytes]]:
-        """Complete the operation that was decided: it is `decided` itself now."""
-        self._messages = []
-        self._n_restarts = 0
-        return self._persist(lambda: self.shards.answer_all("commit", self.decided))
+    def _prepare(self, node_half: bytes) -> None:
+        assert self._begun is not None
+        self.call_all("prepare", self._begun)
+        try:
+            self._decide(self._begun, node_half)
+        except OutcomeUnknownError as error:
+            self._failure = error
+            raise
+        self.done = self._begun
 
-    def _undo(self) -> tuple[NDArray[np.uint64], list[bytes]]:
+    def settle(self) -> Answers:
+        """Bring all shards to the last operation that was decided; return the facts about rows."""
+        self._begun = None
         self._messages = []
-        self._n_restarts = 0
-        return self._persist(lambda: self.shards.answer_all("undo", self._operation))
+        self._restarts.clear()
+        return self.ask("settle")
+
+    # --- calls ------------------------------------------------------------------------------------
+
+    def ask(self, method: str, *arguments: Any) -> Answers:
+        """Call a method that answers a message; return the combined answers of all shards."""
+        return self._persist(
+            lambda: self.shards.answer_all(method, self.epoch, self.done, *arguments)
+        )
+
+    def call_all(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method of all shards, with the epoch and the last operation."""
+        return self._persist(
+            lambda: self.shards.call_all(method, self.epoch, self.done, *arguments)
+        )
+
+    def call_each(self, method: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
+        """Call a method of all shards, each with its own arguments."""
+        mine = [(self.epoch, self.done, *of_shard) for of_shard in arguments]
+        return self._persist(lambda: self.shards.call_each(method, mine))
 
     def _persist(self, ask: Callable[[], Result]) -> Result:
         """Ask all shards, and restore those that are lost until all have answered."""
@@ -90,14 +147,23 @@ class ShardExchange:
             try:
                 return ask()
             except ShardLostError as lost:
-                self.restore(lost)
+                self._restore(lost)
+            except ReplacedError as error:
+                raise self._replaced() from error
 
-    def restore(self, lost: ShardLostError) -> None:
+    def _replaced(self) -> Exception:
+        self._failure = OutcomeUnknownError(
+            "Another process has become the node half of this model, because this one did not "
+            "answer. It is not known whether this call has changed the model. Compare row_ids_ "
+            "before you call again."
+        )
+        return self._failure
+
+    def _restore(self, lost: ShardLostError) -> None:
         """Restore a shard: its rows as of the last operation, and the messages since."""
         while True:
-            self._n_restarts += 1
-            if self._n_restarts > MOST_RESTARTS:
-                self._n_restarts = 0
+            self._restarts[lost.index] += 1
+            if self._restarts[lost.index] > MOST_RESTARTS:
                 raise ShardError(
                     f"shard {lost.index} was lost {MOST_RESTARTS} times in one operation, which "
                     f"was undone. The last cause: {lost.why}. Check the memory and the logs of its "
@@ -105,16 +171,10 @@ class ShardExchange:
                 ) from lost
             try:
                 self.shards.restart(lost.index)
-                self.shards.call(lost.index, "recover", self.decided)
-                self.shards.call(lost.index, "replay", self._operation, self._messages)
+                self.shards.call(lost.index, "recover", self.epoch, self.done)
+                if self._begun is not None:
+                    arguments = (self.epoch, self.done, self._begun, self._messages)
+                    self.shards.call(lost.index, "replay", *arguments)
                 return
             except ShardLostError as again:
                 lost = again
-
-    def settle(self) -> None:
-        """Bring all shards to the last operation that was decided, after the node half was lost."""
-
-        def settle_all() -> list[Any]:
-            return self.shards.call_all("settle", self.decided)
-
-        self._persist(settle_all)

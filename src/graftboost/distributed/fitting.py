@@ -33,7 +33,6 @@ Estimator = GraftBoostClassifier | GraftBoostRegressor
 
 def fit_shards(
     estimator: Estimator,
-    shards: Shards,
     exchange: ShardExchange,
     sources: Sequence[Source],
     given_validation: tuple[Any, Any, Any] = (None, None, None),
@@ -44,6 +43,7 @@ def fit_shards(
     The model is the one that the estimator would learn from all rows together.
     """
     estimator._validate_params()
+    shards = exchange.shards
     classifies = isinstance(estimator, GraftBoostClassifier)
     options = {
         "classifies": classifies,
@@ -86,9 +86,7 @@ def fit_shards(
     if validation is not None:
         validation = validation.with_weights_near_one()
     bins = _find_bins(estimator, shards, columns, seed)
-    engine_model = _train(
-        estimator, shards, exchange, bins, classes, seed, validation, on_iteration
-    )
+    engine_model = _train(estimator, exchange, bins, classes, seed, validation, on_iteration)
     learned: dict[str, Any] = {
         "_engine_model": engine_model,
         "_update_lock": UpdateLock(),
@@ -233,7 +231,6 @@ def _find_bins(estimator: Estimator, shards: Shards, columns: Columns, seed: int
 
 def _train(
     estimator: Estimator,
-    shards: Shards,
     exchange: ShardExchange,
     bins: BinMap,
     classes: NDArray[Any] | None,
@@ -243,7 +240,7 @@ def _train(
 ) -> EngineModel:
     n_classes = 1 if classes is None else len(classes)
     loss = {1: "squared", 2: "logistic"}.get(n_classes, "softmax")
-    shards.call_all("begin_fit", bins, loss, n_classes, exchange.decided)
+    exchange.shards.call_all("begin_fit", exchange.epoch, exchange.done, bins, loss, n_classes)
     return EngineModel.fit_remote(
         bins,
         exchange,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +16,8 @@ from graftboost.persistence.pieces import Arrays
 class Folder(Protocol):
     """Named files, each of which is written as a whole.
 
-    When `write` returns, the file lasts; when it raises, there is either the former file or none.
+    When `write` returns, the file lasts. When it raises `UncertainError`, the file may have its new
+    or its former content; after any other error it has its former content.
     """
 
     def write(self, name: str, header: Mapping[str, Any], arrays: Arrays) -> None:
@@ -36,6 +38,18 @@ class Folder(Protocol):
 
     def inside(self, name: str) -> Folder:
         """Return a folder in this one."""
+        ...
+
+    def folders(self) -> list[str]:
+        """Return the names of the folders in this one that have files, sorted."""
+        ...
+
+    def clear(self) -> None:
+        """Remove everything in this folder, and the folder."""
+        ...
+
+    def remove_left_overs(self) -> None:
+        """Remove what processes that ended while they wrote have left behind."""
         ...
 
 
@@ -59,7 +73,11 @@ class LocalFolder:
         """See `Folder`."""
         if not self.path.is_dir():
             return []
-        return sorted(path.name for path in self.path.iterdir() if path.is_file())
+        return sorted(
+            path.name
+            for path in self.path.iterdir()
+            if path.is_file() and not atomic_file.is_temporary(path)
+        )
 
     def remove(self, name: str) -> None:
         """See `Folder`."""
@@ -71,6 +89,23 @@ class LocalFolder:
         """See `Folder`."""
         return LocalFolder(self.path / name)
 
+    def folders(self) -> list[str]:
+        """See `Folder`."""
+        if not self.path.is_dir():
+            return []
+        return sorted(path.name for path in self.path.iterdir() if path.is_dir())
+
+    def clear(self) -> None:
+        """See `Folder`."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def remove_left_overs(self) -> None:
+        """See `Folder`."""
+        if self.path.is_dir():
+            for path in self.path.iterdir():
+                if atomic_file.is_temporary(path):
+                    atomic_file.remove(path)
+
 
 class RemoteFolder:
     """A folder of an object store, through fsspec."""
@@ -81,8 +116,15 @@ class RemoteFolder:
 
     def write(self, name: str, header: Mapping[str, Any], arrays: Arrays) -> None:
         """See `Folder`."""
-        self.file_system.makedirs(self.path, exist_ok=True)
-        self.file_system.pipe_file(f"{self.path}/{name}", file_format.dumps(header, arrays))
+        content = file_format.dumps(header, arrays)
+        path = f"{self.path}/{name}"
+        try:
+            self.file_system.makedirs(self.path, exist_ok=True)
+            self.file_system.pipe_file(path, content)
+        except Exception as error:  # of the file system's own kind
+            raise atomic_file.UncertainError(
+                f"{path} may have its new or its previous content ({error})"
+            ) from error
 
     def read(self, name: str) -> Container:
         """See `Folder`."""
@@ -91,14 +133,16 @@ class RemoteFolder:
 
     def names(self) -> list[str]:
         """See `Folder`."""
+        return self._entries("file")
+
+    def _entries(self, kind: str) -> list[str]:
+        self.file_system.invalidate_cache(self.path)
         try:
             found = self.file_system.ls(self.path, detail=True)
         except FileNotFoundError:
             return []
         return sorted(
-            entry["name"].rstrip("/").rsplit("/", 1)[-1]
-            for entry in found
-            if entry["type"] == "file"
+            entry["name"].rstrip("/").rsplit("/", 1)[-1] for entry in found if entry["type"] == kind
         )
 
     def remove(self, name: str) -> None:
@@ -109,6 +153,18 @@ class RemoteFolder:
     def inside(self, name: str) -> RemoteFolder:
         """See `Folder`."""
         return RemoteFolder(self.file_system, f"{self.path}/{name}")
+
+    def folders(self) -> list[str]:
+        """See `Folder`."""
+        return self._entries("directory")
+
+    def clear(self) -> None:
+        """See `Folder`."""
+        with contextlib.suppress(FileNotFoundError):
+            self.file_system.rm(self.path, recursive=True)
+
+    def remove_left_overs(self) -> None:
+        """See `Folder`. Objects are written as a whole, so there is nothing."""
 
 
 def open_folder(storage: str | Path) -> Folder:

@@ -2,25 +2,53 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graftboost._engine import EngineModel
 from graftboost.distributed.folder import Folder
+from graftboost.distributed.operation import Operation
+from graftboost.input.row_ids import NO_IDS
 from graftboost.persistence import model_file
 from graftboost.persistence.json_values import decode, encode
 from graftboost.persistence.model_file import Saved
 from graftboost.persistence.pieces import Pieces
 
-MODEL = "model"
-DECIDED = "decided"
+MODEL = "model-"
+DECIDED = "decided-"
+SHARDS = "shards-"
 
 
-def folder_of(generation: int) -> str:
-    """Return the name of the folder with the files of shards."""
-    return f"shards-{generation}"
+def generation_of(operation: Operation) -> str:
+    """Return the name of the shards that began with an operation, and of their folder."""
+    return f"{SHARDS}{operation.attempt}"
+
+
+def shard_folder(folder: Folder, generation: str, index: int) -> Folder:
+    """Return the folder with the files of one shard."""
+    return folder.inside(generation).inside(f"shard-{index}")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a caller asked for, so that it is not done twice.
+
+    Attributes
+    ----------
+    name : str
+        The name that the caller gave it.
+    added_ids, removed_ids : ndarray of int64
+        The rows that it added and removed. Until it is decided, `added_ids` is None if the rows are
+        numbered.
+    """
+
+    name: str
+    added_ids: NDArray[np.int64] | None
+    removed_ids: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -29,96 +57,137 @@ class Decision:
 
     Attributes
     ----------
-    operation : int
-        Its number.
-    generation : int
-        The operation with which the present shards began.
+    operation : Operation
+        The operation.
+    generation : str
+        The shards that hold the rows.
     n_shards : int
-        The number of shards.
+        Their number.
+    model : str
+        The file with the bins, the columns and the parameters.
     next_id : int
         The smallest id that is larger than all ids ever used.
     classes : ndarray or None
         The classes; None for a regression.
     node_half : bytes
         The node half.
-    request : str
-        What the caller called the operation, so that it is not done twice.
+    request : Request or None
+        What the operation was asked for with.
+    earlier : tuple of str
+        The names of requests before it.
     """
 
-    operation: int
-    generation: int
+    operation: Operation
+    generation: str
     n_shards: int
+    model: str
     next_id: int
     classes: Any
     node_half: bytes
-    request: str
+    request: Request | None = None
+    earlier: tuple[str, ...] = ()
+
+    def about_request(self, name: str) -> Request | None:
+        """Return what was done for a request, or None if it is not known."""
+        if not name:
+            return None
+        if self.request is not None and self.request.name == name:
+            return self.request
+        return Request(name, NO_IDS, NO_IDS) if name in self.earlier else None
 
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """``model`` has the bins, the columns and the parameters; ``decided`` the rest."""
+    """The files of the node half.
+
+    ``model-<name>`` has what does not change with every operation: bins, columns, parameters.
+    ``decided-<epoch>`` has the rest. An operation is done when this file has been replaced. Each
+    process that becomes the node half writes files of an epoch of its own, so a former one that is
+    still running cannot overwrite what its successor decides.
+    """
 
     folder: Folder
 
-    def write_model(self, saved: Saved) -> None:
-        """Write what does not change with every operation."""
+    # --- the model --------------------------------------------------------------------------------
+
+    def write_model(self, saved: Saved) -> str:
+        """Write what does not change with every operation; return the name of the file."""
+        name = f"{MODEL}{uuid.uuid4().hex[:16]}"
         header, arrays = model_file.contents(saved, state=False)
-        self.folder.write(MODEL, header, arrays)
+        self.folder.write(name, header, arrays)
+        return name
 
-    def write_decision(self, decision: Decision) -> None:
-        """Write the decision; the operation is done when this returns."""
-        header = {
-            "kind": "decision",
-            "operation": decision.operation,
-            "generation": decision.generation,
-            "n_shards": decision.n_shards,
-            "next_id": decision.next_id,
-            "classes": encode(decision.classes, "classes_"),
-            "request": decision.request,
-        }
-        node_half = Pieces.of(np.frombuffer(decision.node_half, np.uint8))
-        self.folder.write(DECIDED, header, {"node_half": node_half})
-
-    def read_decision(self) -> Decision:
-        """Return the last decision."""
-        found = self.folder.read(DECIDED)
-        found.verify()
-        header = found.header
-        return Decision(
-            header["operation"],
-            header["generation"],
-            header["n_shards"],
-            header["next_id"],
-            decode(header["classes"]),
-            found.arrays["node_half"].tobytes(),
-            header["request"],
-        )
-
-    def clear(self) -> None:
-        """Remove the model."""
-        self.folder.remove(DECIDED)
-        self.folder.remove(MODEL)
-
-    def remove_generation(self, generation: int, n_shards: int) -> None:
-        """Remove the files of shards that are not needed any more."""
-        for index in range(n_shards):
-            files = self.folder.inside(folder_of(generation)).inside(f"shard-{index}")
-            for name in files.names():
-                files.remove(name)
-
-    def exists(self) -> bool:
-        """Tell whether there is a model."""
-        return {MODEL, DECIDED} <= set(self.folder.names())
-
-    def read(self) -> tuple[Saved, Decision]:
-        """Return the model without rows, as of the last decision, and the decision."""
-        decision = self.read_decision()
-        saved = model_file.restore(self.folder.read(MODEL))
+    def read_model(self, decision: Decision) -> Saved:
+        """Return the model without rows, as of a decision."""
+        saved = model_file.restore(self.folder.read(decision.model))
         engine_model = EngineModel.from_node_half(saved.engine_model.bins, decision.node_half)
         classes = saved.classes
         if decision.classes is not None:
             classes = {**classes, len(decision.classes): decision.classes}
-        return (
-            replace(saved, engine_model=engine_model, classes=classes, next_id=decision.next_id),
-            decision,
+        return replace(saved, engine_model=engine_model, classes=classes, next_id=decision.next_id)
+
+    # --- decisions --------------------------------------------------------------------------------
+
+    def latest_epoch(self) -> int:
+        """Return the latest epoch, or 0 if there is no model."""
+        names = [name for name in self.folder.names() if name.startswith(DECIDED)]
+        return max((int(name.removeprefix(DECIDED)) for name in names), default=0)
+
+    def write_decision(self, epoch: int, decision: Decision) -> None:
+        """Write a decision."""
+        request = decision.request
+        header = {
+            "kind": "decision",
+            "operation": str(decision.operation),
+            "generation": decision.generation,
+            "n_shards": decision.n_shards,
+            "model": decision.model,
+            "next_id": decision.next_id,
+            "classes": encode(decision.classes, "classes_"),
+            "request": None if request is None else request.name,
+            "earlier": list(decision.earlier),
+        }
+        arrays = {"node_half": Pieces.of(np.frombuffer(decision.node_half, np.uint8))}
+        if request is not None:
+            assert request.added_ids is not None
+            arrays["added_ids"] = Pieces.of(request.added_ids)
+            arrays["removed_ids"] = Pieces.of(request.removed_ids)
+        self.folder.write(_decided(epoch), header, arrays)
+
+    def read_decision(self, epoch: int) -> Decision:
+        """Return the last decision of an epoch."""
+        found = self.folder.read(_decided(epoch))
+        found.verify()
+        header, request = found.header, None
+        if header["request"] is not None:
+            ids = (found.arrays[name].copy() for name in ("added_ids", "removed_ids"))
+            request = Request(header["request"], *ids)
+        return Decision(
+            Operation.parse(header["operation"]),
+            header["generation"],
+            header["n_shards"],
+            header["model"],
+            header["next_id"],
+            decode(header["classes"]),
+            found.arrays["node_half"].tobytes(),
+            request,
+            tuple(header["earlier"]),
         )
+
+    # --- cleaning up ------------------------------------------------------------------------------
+
+    def remove_others(self, epoch: int, decision: Decision) -> None:
+        """Remove all files that a decision has made obsolete."""
+        self.folder.remove_left_overs()
+        for name in self.folder.names():
+            is_old = name.startswith(DECIDED) and int(name.removeprefix(DECIDED)) < epoch
+            is_other = name.startswith(MODEL) and name != decision.model
+            if is_old or is_other:
+                self.folder.remove(name)
+        for name in self.folder.folders():
+            if name.startswith(SHARDS) and name != decision.generation:
+                self.folder.inside(name).clear()
+
+
+def _decided(epoch: int) -> str:
+    return f"{DECIDED}{epoch:06d}"

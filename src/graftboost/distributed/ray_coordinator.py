@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import ray
+
 from graftboost.distributed.coordinator import Coordinator
+from graftboost.distributed.exchange import Answers
 from graftboost.distributed.fitting import Estimator
 from graftboost.distributed.folder import open_folder
-from graftboost.distributed.model_files import ModelFiles
-from graftboost.distributed.ray_shards import RayShards
+from graftboost.distributed.ray_shards import RayHost
+from graftboost.distributed.ray_waiting import PULSE, Alive
 from graftboost.distributed.sources import Source
 from graftboost.persistence import file_format
 from graftboost.persistence.model_file import contents
 
 
-class CoordinatorActor:
-    """Owns the node half of one model. If its process ends, it continues from its files.
+class CoordinatorActor(Alive):
+    """Owns the node half of one model. If its process ends, another continues from its files.
 
     Parameters
     ----------
@@ -27,61 +31,98 @@ class CoordinatorActor:
     resources : dict
         Options of the actors of shards.
     timeout : float
-        Seconds after which a shard that does not answer counts as lost.
+        Seconds after which a shard that makes no progress counts as lost.
     """
 
     def __init__(self, name: str, storage: str, resources: dict[str, Any], timeout: float) -> None:
-        def make_shards(n_shards: int, folder: str) -> RayShards:
-            return RayShards(
-                f"{name}:{folder}", n_shards, f"{storage}/{folder}", resources, timeout
-            )
+        self._progress = (0, math.nan)
+        host = RayHost(name, storage, resources, timeout)
+        self._coordinator = Coordinator(open_folder(storage), host)
 
-        folder = open_folder(storage)
-        self._coordinator = Coordinator(folder, make_shards)
-        if ModelFiles(folder).exists():
-            self._coordinator.recover()
+    @ray.method(concurrency_group=PULSE)  # type: ignore[untyped-decorator]
+    def version(self) -> str:
+        """Return a text that is another one after each change."""
+        return self._coordinator.version
+
+    @ray.method(concurrency_group=PULSE)  # type: ignore[untyped-decorator]
+    def progress(self) -> tuple[int, float]:
+        """Return how many iterations of a fit are done, and the validation loss."""
+        return self._progress
+
+    @ray.method(concurrency_group=PULSE)  # type: ignore[untyped-decorator]
+    def interrupt(self, request: str) -> None:
+        """Undo what is being done for a request, unless it is decided by now."""
+        self._coordinator.interrupt(request)
+
+    def version_now(self) -> str:
+        """Return the version when all calls before this one are done."""
+        return self._coordinator.version
+
+    # --- beginning --------------------------------------------------------------------------------
 
     def fit(
-        self, estimator: Estimator, sources: Sequence[Source], validation: tuple[Any, Any, Any]
+        self,
+        request: str,
+        estimator: Estimator,
+        sources: Sequence[Source],
+        validation: tuple[Any, Any, Any],
     ) -> None:
         """Train a model on the rows of these sources."""
-        self._coordinator.fit(estimator, sources, validation)
 
-    def begin_with(self, estimator: Estimator, n_shards: int) -> None:
+        def on_iteration(n_done: int, loss: float) -> bool:
+            self._progress = (n_done, loss)
+            return False
+
+        self._progress = (0, math.nan)
+        self._coordinator.fit(request, estimator, sources, validation, on_iteration)
+
+    def begin_with(self, request: str, estimator: Estimator, n_shards: int) -> None:
         """Take over a model that holds its rows itself."""
-        self._coordinator.begin_with(estimator, n_shards)
+        self._coordinator.begin_with(request, estimator, n_shards)
+
+    def load(self, request: str, path: str) -> None:
+        """Begin with a model that `save` has written."""
+        self._coordinator.load(request, open_folder(path))
+
+    def rebalance(self, request: str, n_shards: int) -> None:
+        """Distribute the rows over so many shards."""
+        self._coordinator.rebalance(request, n_shards)
+
+    # --- operations -------------------------------------------------------------------------------
 
     def call(self, request: str, method: str, *arguments: Any, **named: Any) -> Any:
         """Change the model; return what the method of the estimator returns, unless it is self."""
         result = self._coordinator.call(request, method, *arguments, **named)
-        return None if result is self._coordinator.estimator else result
+        return None if isinstance(result, Estimator) else result
+
+    def compact(self) -> None:
+        """Erase removed rows from the files."""
+        self._coordinator.compact()
+
+    def save(self, path: str) -> None:
+        """Write the model and its rows to another folder."""
+        self._coordinator.save(open_folder(path))
+
+    def close(self) -> None:
+        """End the shards."""
+        self._coordinator.close()
+
+    # --- reading ----------------------------------------------------------------------------------
 
     def read(self, method: str, *arguments: Any, **named: Any) -> Any:
         """Call a method of the estimator that changes nothing, or read an attribute."""
         found = getattr(self._coordinator.fitted(), method)
         return found(*arguments, **named) if callable(found) else found
 
-    def version(self) -> int:
-        """Return a number that is another one after each change."""
-        return self._coordinator.operation
+    def read_rows(self, version: str, message: bytes) -> Answers:
+        """Answer a message that only reads."""
+        return self._coordinator.read_rows(version, message)
 
-    def frozen(self) -> tuple[int, bytes]:
+    def frozen(self) -> tuple[str, bytes]:
         """Return the version, and the file of the model as it is now, for predictions."""
         header, arrays = contents(self._coordinator.fitted()._saved(), state=False)
-        return self.version(), file_format.dumps(header, arrays)
+        return self._coordinator.version, file_format.dumps(header, arrays)
 
-    def gathered(self) -> Estimator:
-        """Return the model with all rows."""
-        return self._coordinator.gathered()
-
-    def rebalance(self, n_shards: int) -> None:
-        """Distribute the rows over so many shards."""
-        self._coordinator.rebalance(n_shards)
-
-    def compact(self) -> None:
-        """Erase removed rows from the files."""
-        self._coordinator.compact()
-
-    def close(self) -> None:
-        """End the shards."""
-        self._coordinator.close()
+    def node_half(self) -> tuple[str, bytes, bytes]:
+        """Return what `frozen` returns, and the node half."""
+        return (*self.frozen(), self._coordinator.fitted()._engine_model.node_half())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 import uuid
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -12,21 +11,22 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import ray
 from numpy.typing import ArrayLike, NDArray
-from ray import exceptions
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from graftboost.distributed.fitting import Estimator
-from graftboost.distributed.ray_coordinator import CoordinatorActor
-from graftboost.distributed.ray_shards import NAMESPACE
+from graftboost.distributed.folder import open_folder
+from graftboost.distributed.model_files import Request
+from graftboost.distributed.moving import gather
+from graftboost.distributed.ray_client import RayClient, absolute
 from graftboost.distributed.ray_sources import divide_rows, is_dataset
 from graftboost.estimators import GraftBoostClassifier, GraftBoostRegressor
 from graftboost.estimators.loading import restored
+from graftboost.estimators.progress import ProgressLine
 from graftboost.estimators.report import UpdateReport
 from graftboost.persistence import file_format, model_file
 
 OWN_PARAMETERS = ("n_shards", "resources_per_shard", "storage", "name", "timeout")
-MOST_CALLS = 5  # of one request, if the process of the node half ends again and again
 
 
 class RayModel(BaseEstimator):
@@ -95,10 +95,41 @@ class RayModel(BaseEstimator):
         """
         sources = divide_rows(X, y, sample_weight, row_ids, self.n_shards)
         estimator = self._local(**self._local_parameters())
-        actor = self._new_actor()
-        self._wait(actor.fit.remote(estimator, sources, (X_val, y_val, sample_weight_val)))
-        self._follow(actor)
+        line = None
+        if self.verbose:
+            line = ProgressLine(type(self).__name__, estimator.n_estimators)
+        validation = (X_val, y_val, sample_weight_val)
+        self._begin("fit", estimator, sources, validation, line=line)
+        if line is not None:
+            line.close()
         return self
+
+    def _begin(self, method: str, *arguments: Any, **named: Any) -> None:
+        """Let the cluster begin with a model; one that this object had before is replaced."""
+        former = self.__dict__.get("_client")
+        name = self.name or (uuid.uuid4().hex[:12] if former is None else former.name)
+        settings = (name, self._storage_of(name), dict(self.resources_per_shard or {}))
+        if former is not None and settings == self._settings:
+            former.change(method, *arguments, **named)
+            self._renew()
+            return
+        client = RayClient.start(*settings, self.timeout)
+        try:
+            client.change(method, *arguments, **named)
+        except BaseException:
+            client.abandon()
+            open_folder(settings[1]).clear()
+            raise
+        self.name_, self._settings = name, settings
+        self._follow(client)
+        if former is not None:
+            former.shutdown()
+
+    def _storage_of(self, name: str) -> str:
+        folder = self.storage
+        if folder is None:
+            folder = f"{tempfile.gettempdir()}/graftboost"
+        return f"{os.fspath(folder)}/{name}"
 
     @classmethod
     def from_local(cls, model: Estimator, **options: Any) -> Self:
@@ -117,9 +148,7 @@ class RayModel(BaseEstimator):
             The same model in a cluster.
         """
         made = cls(**model.get_params(deep=False), **options)
-        actor = made._new_actor()
-        made._wait(actor.begin_with.remote(model, made.n_shards))
-        made._follow(actor)
+        made._begin("begin_with", model, made.n_shards)
         return made
 
     @classmethod
@@ -136,77 +165,66 @@ class RayModel(BaseEstimator):
         RayGraftBoostClassifier or RayGraftBoostRegressor
             The model. `n_shards` and the like have their default values.
         """
-        try:
-            actor = ray.get_actor(_actor_name(name), namespace=NAMESPACE)
-        except ValueError as error:
-            raise ValueError(
-                f"There is no model {name!r} in this cluster. Pass the name_ of a model that was "
-                "not shut down."
-            ) from error
         made = cls()
         made.name_ = name
-        made._follow(actor)
+        made._settings = None
+        made._follow(RayClient.find(name, made.timeout))
         made.set_params(**made._frozen.get_params(deep=False))
         return made
 
-    def _new_actor(self) -> Any:
-        self.name_ = self.name or uuid.uuid4().hex[:12]
-        folder = self.storage
-        if folder is None:
-            folder = f"{tempfile.gettempdir()}/graftboost"
-        actor = ray.remote(CoordinatorActor).options(
-            name=_actor_name(self.name_),
-            namespace=NAMESPACE,
-            lifetime="detached",
-            max_restarts=-1,
-            num_cpus=0,
-        )
-        return actor.remote(
-            self.name_,
-            f"{os.fspath(folder)}/{self.name_}",
-            dict(self.resources_per_shard or {}),
-            self.timeout,
-        )
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], **options: Any) -> Self:
+        """Return a model that `save` has written, in this cluster.
+
+        Parameters
+        ----------
+        path : path or URL
+            The folder.
+        **options
+            `resources_per_shard`, `storage`, `name` and `timeout`. There are as many shards as when
+            the model was saved; `rebalance` changes that.
+
+        Returns
+        -------
+        RayGraftBoostClassifier or RayGraftBoostRegressor
+            The model.
+        """
+        made = cls(**options)
+        made._begin("load", absolute(os.fspath(path)))
+        made.set_params(**made._frozen.get_params(deep=False))
+        return made
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model and all rows to a folder; each shard writes its own.
+
+        Parameters
+        ----------
+        path : path or URL
+            The folder, which all machines can reach. What is in it is replaced.
+        """
+        self._client.read("save", absolute(os.fspath(path)))
 
     def _local_parameters(self) -> dict[str, Any]:
         known = self._local._get_param_names()
         return {name: getattr(self, name) for name in known}
 
-    def _follow(self, actor: Any) -> None:
-        """Use an actor, and copy its trees for predictions."""
-        self._actor = actor
-        self._version = -1
+    def _follow(self, client: RayClient) -> None:
+        """Use a model of the cluster, and copy its trees for predictions."""
+        self._client = client
+        self._version = ""
         self._renew()
 
     def _renew(self) -> None:
-        if self._ask("version") != self._version:
-            self._version, file = self._ask("frozen")
-            found = file_format.loads(file, "the model of the cluster")
-            self._frozen = restored(model_file.restore(found), found.source)
-
-    # --- calls ----------------------------------------------------------------------------------
-
-    def _wait(self, ref: Any) -> Any:
-        try:
-            return ray.get(ref)
-        except exceptions.RayTaskError as error:
-            raise error.cause from None
-
-    def _ask(self, method: str, *arguments: Any, **named: Any) -> Any:
-        """Call a method of the node half that can be called again."""
-        for call in range(MOST_CALLS):
-            try:
-                return self._wait(getattr(self._actor, method).remote(*arguments, **named))
-            except exceptions.RayActorError:
-                if call == MOST_CALLS - 1:
-                    raise
-                time.sleep(0.5)
-        raise AssertionError
+        if self._client.read("version") != self._version:
+            self._version, file = self._client.read("frozen")
+            self._frozen = _unpacked(file)
 
     def _change(self, method: str, *arguments: Any, **named: Any) -> Any:
-        request = uuid.uuid4().hex
-        result = self._ask("call", request, method, *arguments, **named)
+        check_is_fitted(self)
+        result = self._client.change("call", method, *arguments, **named)
         self._renew()
+        if isinstance(result, Request):
+            return UpdateReport.lost(result.added_ids, result.removed_ids)
         return result
 
     # --- changes --------------------------------------------------------------------------------
@@ -275,35 +293,35 @@ class RayModel(BaseEstimator):
 
     def rebalance(self, n_shards: int) -> Self:
         """Distribute the rows over another number of shards. The model does not change."""
-        self._ask("rebalance", n_shards)
+        self._client.change("rebalance", n_shards)
         self.n_shards = n_shards
         return self
 
     def compact(self) -> Self:
         """Erase rows that were removed from the files of all shards."""
-        self._ask("compact")
+        self._client.read("compact")
         return self
 
     # --- reading --------------------------------------------------------------------------------
 
     def check_state(self) -> None:
         """Recompute every stored sum from the rows of all shards; raise if one differs."""
-        self._ask("read", "check_state")
+        self._client.read("read", "check_state")
 
     def memory(self, row_ids: ArrayLike | slice, *, fidelity: float | None = None) -> Any:
         """Return what the model remembers of rows; see `GraftBoostClassifier.memory`."""
-        return self._ask("read", "memory", row_ids, fidelity=fidelity)
+        return self._client.read("read", "memory", row_ids, fidelity=fidelity)
 
     @property
     def row_ids_(self) -> NDArray[np.int64]:
         """Ids of the rows that all shards hold."""
-        ids: NDArray[np.int64] = self._ask("read", "row_ids_")
+        ids: NDArray[np.int64] = self._client.read("read", "row_ids_")
         return ids
 
     @property
     def n_rows_(self) -> int:
         """Number of rows that all shards hold."""
-        return int(self._ask("read", "n_rows_"))
+        return int(self._client.read("read", "n_rows_"))
 
     def _of_batches(self, X: Any, method: str) -> Any:
         """Predict for the rows of a Dataset, block by block, wherever they are."""
@@ -316,14 +334,21 @@ class RayModel(BaseEstimator):
 
     def to_local(self) -> Estimator:
         """Return the model with all its rows, as an estimator that needs no cluster."""
-        local: Estimator = self._ask("gathered")
+        check_is_fitted(self)
+        local: Estimator = self._client.while_unchanged(self._gather)
         return local
+
+    def _gather(self) -> Estimator:
+        version, file, node_half = self._client.read("node_half")
+        return gather(
+            _unpacked(file), node_half, lambda message: self._client.read_rows(version, message)
+        )
 
     def shutdown(self) -> None:
         """End the processes of the model. Its files stay."""
-        self._ask("close")
-        ray.kill(self._actor)
-        del self._actor
+        check_is_fitted(self)
+        self._client.shutdown()
+        del self._client
 
     # --- predictions ----------------------------------------------------------------------------
 
@@ -365,11 +390,12 @@ class RayModel(BaseEstimator):
         return int(self._trees().n_iter_)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_actor")
+        return hasattr(self, "_client")
 
 
-def _actor_name(name: str) -> str:
-    return f"graftboost:{name}"
+def _unpacked(file: bytes) -> Estimator:
+    found = file_format.loads(file, "the model of the cluster")
+    return restored(model_file.restore(found), found.source)
 
 
 class RayGraftBoostClassifier(ClassifierMixin, RayModel):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import ray
 from numpy.typing import NDArray
 from ray import exceptions
+from ray.util import list_named_actors
 
 from graftboost.distributed.errors import OutOfStepError, ShardLostError
 from graftboost.distributed.folder import open_folder
+from graftboost.distributed.model_files import shard_folder
+from graftboost.distributed.ray_waiting import LEAST_LOAD, PULSE, Alive, pulses_of
 from graftboost.distributed.shard import Shard
 from graftboost.distributed.shards import combine
 
@@ -22,11 +26,14 @@ FAN_IN = 4
 FEW = 8
 
 
-class ShardActor:
+class ShardActor(Alive):
     """A shard in a process of its own."""
 
-    def __init__(self, index: int, n_shards: int, storage: str, n_threads: int) -> None:
-        self._shard = Shard(index, n_shards, open_folder(storage), n_threads)
+    def __init__(
+        self, index: int, n_shards: int, storage: str, generation: str, n_threads: int
+    ) -> None:
+        folder = shard_folder(open_folder(storage), generation, index)
+        self._shard = Shard(index, n_shards, folder, n_threads)
 
     def call(self, method: str, *arguments: Any) -> Any:
         """Call a method of the shard."""
@@ -44,10 +51,6 @@ class ShardActor:
             rows = rows + of_others
         return sums, rows
 
-    def ping(self) -> bool:
-        """Tell that the process is there."""
-        return True
-
 
 class RayShards:
     """Shards as named actors, which outlive whoever started them.
@@ -56,22 +59,31 @@ class RayShards:
     ----------
     name : str
         The name of the model.
+    storage : str
+        The folder of the model's files.
+    generation : str
+        The name of these shards, and of the folder of their files.
     n_shards : int
         The number of shards.
-    storage : str
-        The folder of the shards' files.
     resources : dict
         Options of each actor, such as ``{"num_cpus": 4}``.
     timeout : float
-        Seconds after which a shard that does not answer counts as lost.
+        Seconds after which a shard that makes no progress counts as lost.
     """
 
     def __init__(
-        self, name: str, n_shards: int, storage: str, resources: dict[str, Any], timeout: float
+        self,
+        name: str,
+        storage: str,
+        generation: str,
+        n_shards: int,
+        resources: dict[str, Any],
+        timeout: float,
     ) -> None:
         self.n_shards = n_shards
         self._name = name
         self._storage = storage
+        self._generation = generation
         self._resources = resources
         self._timeout = timeout
         self._actors = [self._start(index) for index in range(n_shards)]
@@ -81,8 +93,8 @@ class RayShards:
         # One for each shard, if that leaves one for whatever else runs there.
         options = {"num_cpus": int(n_cpus > self.n_shards), **self._resources}
         n_threads = max(int(options["num_cpus"]), 1)
-        actor = ray.remote(ShardActor).options(
-            name=f"{self._name}:shard-{index}",
+        actor = ray.remote(concurrency_groups={PULSE: 1})(ShardActor).options(
+            name=f"{prefix_of(self._name)}{self._generation}:shard-{index}",
             namespace=NAMESPACE,
             lifetime="detached",
             get_if_exists=True,
@@ -90,14 +102,13 @@ class RayShards:
             scheduling_strategy="SPREAD",
             **options,
         )
-        storage = f"{self._storage}/shard-{index}"
-        return actor.remote(index, self.n_shards, storage, n_threads)
+        return actor.remote(index, self.n_shards, self._storage, self._generation, n_threads)
 
     # --- calls --------------------------------------------------------------------------------
 
     def call(self, index: int, method: str, *arguments: Any) -> Any:
         """See `Shards`."""
-        return self._result(index, self._actors[index].call.remote(method, *arguments))
+        return self._results({index: self._actors[index].call.remote(method, *arguments)})[0]
 
     def call_all(self, method: str, *arguments: Any) -> list[Any]:
         """See `Shards`."""
@@ -107,29 +118,44 @@ class RayShards:
     def call_each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """See `Shards`."""
         return self._results(
-            lambda index: self._actors[index].call.remote(method, *arguments[index])
+            {
+                index: actor.call.remote(method, *arguments[index])
+                for index, actor in enumerate(self._actors)
+            }
         )
 
     def answer_all(self, method: str, *arguments: Any) -> tuple[NDArray[np.uint64], list[bytes]]:
         """See `Shards`."""
-        if self.n_shards <= FEW:
-            return combine(self.call_all(method, *arguments))
+        if self.n_shards > FEW:
+            # A call can be made again. If this fails, asking each shard shows which one is lost.
+            with contextlib.suppress(exceptions.RayError):
+                return self._answer_by_tree(method, arguments)
+        return combine(self.call_all(method, *arguments))
+
+    def _answer_by_tree(
+        self, method: str, arguments: tuple[Any, ...]
+    ) -> tuple[NDArray[np.uint64], list[bytes]]:
+        """Let each shard add the answers of others to its own."""
         refs: list[Any] = [None] * self.n_shards
         for index in reversed(range(self.n_shards)):
             others = refs[FAN_IN * index + 1 : FAN_IN * index + FAN_IN + 1]
             refs[index] = self._actors[index].answer.remote(method, arguments, *others)
-        try:
-            answer: tuple[NDArray[np.uint64], list[bytes]] = self._result(0, refs[0])
-        except ShardLostError:
-            self._find_lost()
-            raise
+        answer: tuple[NDArray[np.uint64], list[bytes]] = ray.get(refs[0], timeout=self._timeout)
         return answer
 
-    def _results(self, ask: Callable[[int], Any]) -> list[Any]:
-        refs = [ask(index) for index in range(self.n_shards)]
+    # --- results ------------------------------------------------------------------------------
+
+    def _results(self, asked: dict[int, Any]) -> list[Any]:
+        try:
+            return list(ray.get(list(asked.values()), timeout=self._timeout))
+        except exceptions.RayError:
+            pass
+        stuck = self._wait(dict(asked))
         results, lost = [], None
-        for index, ref in enumerate(refs):
+        for index, ref in asked.items():
             try:
+                if index in stuck:
+                    raise ShardLostError(index, stuck[index])
                 results.append(self._result(index, ref))
             except ShardLostError as error:
                 lost = error
@@ -137,23 +163,41 @@ class RayShards:
             raise lost
         return results
 
+    def _wait(self, waiting: dict[int, Any]) -> dict[int, str]:
+        """Wait until all have answered or make no progress; return why the latter are lost."""
+        stuck: dict[int, str] = {}
+        used: dict[int, float] = {}
+        while True:
+            _, left = ray.wait(
+                list(waiting.values()), num_returns=len(waiting), timeout=self._timeout
+            )
+            waiting = {index: ref for index, ref in waiting.items() if ref in set(left)}
+            if not waiting:
+                return stuck
+            pulses = pulses_of({index: self._actors[index] for index in waiting}, self._timeout)
+            for index, now in pulses.items():
+                if now is None:
+                    stuck[index] = f"it did not answer within {self._timeout:g} s"
+                elif index in used and now - used[index] < LEAST_LOAD * self._timeout:
+                    stuck[index] = f"it has made no progress for {self._timeout:g} s"
+                else:
+                    used[index] = now
+                    continue
+                # It must not answer later.
+                ray.kill(self._actors[index], no_restart=False)
+                del waiting[index]
+            if not waiting:
+                return stuck
+
     def _result(self, index: int, ref: Any) -> Any:
         try:
-            return ray.get(ref, timeout=self._timeout)
-        except exceptions.GetTimeoutError as error:
-            # It may be at work on something else, and must not answer later.
-            ray.kill(self._actors[index], no_restart=False)
-            raise ShardLostError(index, f"it did not answer within {self._timeout:g} s") from error
+            return ray.get(ref)
         except exceptions.RayTaskError as error:
-            if isinstance(error, OutOfStepError) or isinstance(error.cause, OutOfStepError):
+            if isinstance(error.cause, OutOfStepError):
                 raise ShardLostError(index, "its process was started again") from error
             raise error.cause from None
         except exceptions.RayActorError as error:
             raise ShardLostError(index, "its process has ended") from error
-
-    def _find_lost(self) -> None:
-        """Raise `ShardLostError` for the shard that is lost, if one does not answer at all."""
-        self._results(lambda index: self._actors[index].ping.remote())
 
     # --- restarts -----------------------------------------------------------------------------
 
@@ -163,23 +207,60 @@ class RayShards:
         deadline = time.monotonic() + self._timeout
         while True:
             try:
-                ray.get(self._actors[index].ping.remote(), timeout=self._timeout)
+                ray.get(self._actors[index].pulse.remote(), timeout=self._timeout)
                 return
             except exceptions.GetTimeoutError as error:
-                raise ShardLostError(index, "it could not be started again") from error
+                raise ShardLostError(index, self._why_not_started()) from error
             except exceptions.RayActorError as error:
                 if time.monotonic() > deadline:
-                    raise ShardLostError(index, "it could not be started again") from error
+                    raise ShardLostError(index, self._why_not_started()) from error
                 time.sleep(0.1)
-                try:
+                with contextlib.suppress(ValueError):  # its name is still taken
                     self._actors[index] = self._start(index)
-                except ValueError:  # its name is still taken
-                    continue
+
+    def _why_not_started(self) -> str:
+        free = ray.available_resources().get("CPU", 0)
+        return (
+            f"it could not be started within {self._timeout:g} s. The cluster has "
+            f"{ray.cluster_resources().get('CPU', 0):g} CPUs, of which {free:g} are free, and "
+            f"resources_per_shard is {self._resources}"
+        )
 
     def close(self) -> None:
         """See `Shards`."""
         for actor in self._actors:
             ray.kill(actor)
+
+
+class RayHost:
+    """Runs the shards of one model as actors. The parameters are those of `RayShards`."""
+
+    def __init__(self, name: str, storage: str, resources: dict[str, Any], timeout: float) -> None:
+        self._name = name
+        self._storage = storage
+        self._resources = resources
+        self._timeout = timeout
+
+    def open(self, n_shards: int, generation: str) -> RayShards:
+        """See `ShardHost`."""
+        return RayShards(
+            self._name, self._storage, generation, n_shards, self._resources, self._timeout
+        )
+
+    def close_others(self, generation: str) -> None:
+        """See `ShardHost`."""
+        mine = prefix_of(self._name)
+        for actor in list_named_actors(all_namespaces=True):
+            name = actor["name"]
+            is_mine = actor["namespace"] == NAMESPACE and name.startswith(mine)
+            if is_mine and name.removeprefix(mine).split(":")[0] != generation:
+                with contextlib.suppress(ValueError):  # it has ended
+                    ray.kill(ray.get_actor(name, namespace=NAMESPACE))
+
+
+def prefix_of(name: str) -> str:
+    """Return how the names of the actors of a model's shards begin."""
+    return f"graftboost:{name}:"
 
 
 def _is_large(argument: Any) -> bool:

@@ -14,7 +14,6 @@ import ray
 from graftboost.distributed.sources import (
     ColumnRoles,
     GivenFrames,
-    GivenRows,
     ParquetFiles,
     RawRows,
     Source,
@@ -33,6 +32,18 @@ class ReferredFrames:
     def read(self) -> RawRows:
         """See `Source`."""
         return GivenFrames(ray.get(list(self.references)), self.roles).read()
+
+
+@dataclass(frozen=True)
+class ReferredRows:
+    """Rows in the object store of Ray, which the shard fetches itself."""
+
+    reference: Any
+
+    def read(self) -> RawRows:
+        """See `Source`."""
+        rows: RawRows = ray.get(self.reference)
+        return rows
 
 
 def divide_rows(X: Any, y: Any, sample_weight: Any, row_ids: Any, n_shards: int) -> list[Source]:
@@ -96,5 +107,5 @@ def _divide_table(X: Any, y: Any, sample_weight: Any, row_ids: Any, n_shards: in
             None if weight is None else weight[piece],
             None if ids is None else ids[piece],
         )
-        sources.append(GivenRows(rows))
+        sources.append(ReferredRows(ray.put(rows)))
     return sources

@@ -8,13 +8,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost.distributed.errors import ShardLostError
+from graftboost.distributed.errors import OutOfStepError, ShardLostError
 from graftboost.distributed.folder import Folder
 from graftboost.distributed.shard import Answer, Shard
 
 
 class Shards(Protocol):
-    """Shards in processes of any kind. A call that takes too long counts as a lost shard."""
+    """Shards in processes of any kind.
+
+    A shard whose process has ended, that makes no progress, or that is out of step counts as lost.
+    """
 
     n_shards: int
 
@@ -44,6 +47,22 @@ class Shards(Protocol):
 
     def close(self) -> None:
         """End all shards. Their files stay."""
+        ...
+
+
+class ShardHost(Protocol):
+    """Whatever can run shards."""
+
+    def open(self, n_shards: int, generation: str) -> Shards:
+        """Return shards, new ones or those that were there before.
+
+        A generation is a set of shards that was started together. Its name is also that of the
+        folder of their files.
+        """
+        ...
+
+    def close_others(self, generation: str) -> None:
+        """End the shards of all other generations of the model."""
         ...
 
 
@@ -84,7 +103,10 @@ class ShardsInProcess:
         shard = self.shards[index]
         if shard is None:
             raise ShardLostError(index, "its process has ended")
-        return getattr(shard, method)(*arguments)
+        try:
+            return getattr(shard, method)(*arguments)
+        except OutOfStepError as error:
+            raise ShardLostError(index, str(error)) from error
 
     def call_all(self, method: str, *arguments: Any) -> list[Any]:
         """See `Shards`."""

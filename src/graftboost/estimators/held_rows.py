@@ -149,7 +149,8 @@ class RowHolder(ABC):
         """Replace categories that no row has any more by their fingerprints.
 
         This reads all rows, so it is done only after a refit and before the model is stored. The
-        update itself has already succeeded and must not fail here.
+        update itself has already succeeded and must not fail here, even if rows are held by
+        processes that do not answer.
         """
-        with contextlib.suppress(MemoryError):
+        with contextlib.suppress(MemoryError, RuntimeError):
             self._columns = self._columns.held_by(self._engine_model)

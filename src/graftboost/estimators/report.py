@@ -27,10 +27,11 @@ class UpdateReport:
 
     Attributes
     ----------
-    strategy : {"in-place", "refit"}
+    strategy : {"in-place", "refit", "unknown"}
         Whether only the affected nodes were regrown, or all trees were refitted. The model is
         refitted when that is cheaper, when rows of an unseen class are added, or when a model
-        without weights gets its first weights.
+        without weights gets its first weights. It is unknown if the update was made by another
+        process, which ended before it could report; the counts are 0 then.
     added_ids, removed_ids : ndarray of int64
         Ids of the rows that were added and removed.
     trees_touched : int
@@ -98,7 +99,17 @@ class UpdateReport:
             return 0.0
         return math.nan if self.forgetting is None else self.forgetting.memory_left
 
+    @classmethod
+    def lost(cls, added_ids: NDArray[np.int64], removed_ids: NDArray[np.int64]) -> UpdateReport:
+        """Return the report of an update of which nothing but the changed rows is known."""
+        return cls("unknown", added_ids, removed_ids, 0, 0, 0, 0, 0, 0)
+
     def __str__(self) -> str:
+        if self.strategy == "unknown":
+            return (
+                f"update: {len(self.added_ids)} rows added, {len(self.removed_ids)} removed; "
+                "the process that made it ended before it could report"
+            )
         what = "in-place update" if self.strategy == "in-place" else "refit"
         rows = f"{len(self.added_ids)} rows added, {len(self.removed_ids)} removed"
         lines = [f"{what}: {rows} in {self._milliseconds('total')}"]

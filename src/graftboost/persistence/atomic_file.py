@@ -65,6 +65,7 @@ class Permissions:
 
 PRIVATE = Permissions(0o600)
 PIECE = 1 << 20  # bytes copied at once
+TEMPORARY = ".tmp"  # ends the names of files that are not complete yet
 
 
 def open_regular(path: Path, flags: int = os.O_RDONLY, permissions: Permissions = PRIVATE) -> int:
@@ -149,7 +150,7 @@ def replacing(path: Path, permissions: Permissions | None = None) -> Iterator[IO
         raise OSError(f"{path} is a device or another special file. Pass the path of a file.")
     if permissions is None and path.exists():
         permissions = Permissions.of(path)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}{TEMPORARY}")
     mode = 0o666 if permissions is None else 0o600
     number = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
@@ -178,6 +179,11 @@ def replacing(path: Path, permissions: Permissions | None = None) -> Iterator[IO
         raise UncertainError(
             f"{path} is written, but a power cut may restore its previous content ({error})"
         ) from error
+
+
+def is_temporary(path: Path) -> bool:
+    """Tell whether a file is one that `replacing` provides, or left behind in a crash."""
+    return path.name.startswith(".") and path.name.endswith(TEMPORARY)
 
 
 def _may_be_at(path: Path, file: os.stat_result) -> bool:
