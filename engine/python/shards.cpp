@@ -118,7 +118,9 @@ gb::Exchange exchange_by(nb::object function) {
 
 void bind_shards(nb::module_& m) {
   nb::class_<TableToBin>(m, "TableToBin", "Rows of one shard, from which bins are found.")
-      .def(nb::init<AnyTable, Integers, int>(), "X"_a, "row_ids"_a, "n_threads"_a)
+      // A sparse table is a view of arrays that another Python object owns.
+      .def(nb::init<AnyTable, Integers, int>(), "X"_a, "row_ids"_a, "n_threads"_a,
+           nb::keep_alive<1, 2>())
       .def("execute", &execute<TableToBin>, "message"_a,
            "Answer a message: sums, which are added up over all shards, and bytes.");
   m.def("find_bins", &find_bins, "exchange"_a, "n_categories"_a, "max_bins"_a, "split_sample"_a,

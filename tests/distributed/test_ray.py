@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
@@ -111,6 +112,80 @@ def test_processes_are_killed(tmp_path: Path) -> None:
         remote.check_state()
     finally:
         remote.shutdown()
+
+
+def test_many_shards_add_up_their_answers(tmp_path: Path) -> None:
+    X, y = data()
+    local = GraftBoostClassifier(**SMALL).fit(X, y)
+    remote = RayGraftBoostClassifier(**SMALL, n_shards=2, storage=tmp_path).fit(X, y)
+    try:
+        remote.rebalance(6)
+        for step, victim in enumerate((0, 5)):
+            kill(shard_name(remote, victim))
+            remote.remove([step])
+            local.remove([step])
+        assert same(remote, local)
+        remote.check_state()
+    finally:
+        remote.shutdown()
+
+
+def test_a_shard_that_does_not_answer_is_replaced(tmp_path: Path) -> None:
+    """Its process is stopped, so it neither ends nor answers."""
+    X, y = data()
+    local = GraftBoostClassifier(**SMALL).fit(X, y)
+    remote = RayGraftBoostClassifier(**SMALL, storage=tmp_path, timeout=2).fit(X, y)
+    try:
+        processes = psutil.process_iter(["cmdline"])
+        shards = [p for p in processes if "ray::ShardActor" in " ".join(p.info["cmdline"] or [])]
+        shards[0].suspend()
+        remote.remove([4])
+        local.remove([4])
+        assert same(remote, local)
+    finally:
+        remote.shutdown()
+
+
+def test_saved_models(tmp_path: Path) -> None:
+    X, y = data()
+    local = GraftBoostClassifier(**SMALL).fit(X, y)
+    remote = RayGraftBoostClassifier(**SMALL, storage=tmp_path / "one", name="saved").fit(X, y)
+    try:
+        remote.save(tmp_path / "saved")
+        remote.remove([3])
+    finally:
+        remote.shutdown()
+    again = RayGraftBoostClassifier.load(tmp_path / "saved", storage=tmp_path / "two")
+    try:
+        assert again.n_estimators == SMALL["n_estimators"]
+        assert same(again, local)
+        again.remove([3])
+        local.remove([3])
+        assert same(again, local)
+    finally:
+        again.shutdown()
+
+
+def test_a_name_that_is_taken_and_fits_that_fail(tmp_path: Path) -> None:
+    X, y = data()
+    options = {**SMALL, "storage": tmp_path, "name": "taken"}
+    model = RayGraftBoostClassifier(**options)
+    with pytest.raises(ValueError, match="contains 3 more than once"):
+        model.fit(X, y, row_ids=np.minimum(np.arange(len(y)), 3))
+    assert not [a for a in ray.util.list_named_actors(all_namespaces=True) if "taken" in a["name"]]
+    assert not list(tmp_path.glob("taken/*"))
+    model.fit(X, y)
+    try:
+        with pytest.raises(ValueError, match="There is a model 'taken' in this cluster already"):
+            RayGraftBoostClassifier(**options).fit(X, y)
+        before = model.predict_proba(X)
+        with pytest.raises(ValueError, match="contains 3 more than once"):
+            model.fit(X, y, row_ids=np.minimum(np.arange(len(y)), 3))
+        np.testing.assert_array_equal(model.predict_proba(X), before)
+        model.set_params(n_estimators=3, n_shards=1).fit(X, y)
+        assert same(model, GraftBoostClassifier(**{**SMALL, "n_estimators": 3}).fit(X, y))
+    finally:
+        model.shutdown()
 
 
 def test_a_regression_from_a_local_model(tmp_path: Path) -> None:

@@ -106,6 +106,10 @@ class Coordinator:
     def load(self, request: str, saved: Folder) -> None:
         """Begin with a model that `save` has written, and with as many shards as it had."""
         files = ModelFiles(saved)
+        if not files.latest_epoch():
+            raise FileNotFoundError(
+                f"{saved}: there is no model of a cluster. Pass the folder that save has written."
+            )
         decision = files.read_decision(files.latest_epoch())
 
         def read(exchange: ShardExchange) -> Estimator:

@@ -67,7 +67,7 @@ class ShardExchange:
         self._begun: Operation | None = None
         self._messages: list[bytes] = []
         self._restarts: Counter[int] = Counter()
-        self._failure: Exception | None = None
+        self._failure = ""  # why this exchange cannot be used any more
         self.is_interrupted = False
         self.n_rounds = self.n_bytes_sent = self.n_bytes_received = 0
 
@@ -90,8 +90,8 @@ class ShardExchange:
 
     def check(self) -> None:
         """Raise if the shards answer another node half now, or may have to."""
-        if self._failure is not None:
-            raise self._failure
+        if self._failure:
+            raise OutcomeUnknownError(self._failure)
 
     # --- operations -------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class ShardExchange:
         try:
             self._decide(self._begun, node_half)
         except OutcomeUnknownError as error:
-            self._failure = error
+            self._failure = str(error)
             raise
         self.done = self._begun
 
@@ -149,15 +149,12 @@ class ShardExchange:
             except ShardLostError as lost:
                 self._restore(lost)
             except ReplacedError as error:
-                raise self._replaced() from error
-
-    def _replaced(self) -> Exception:
-        self._failure = OutcomeUnknownError(
-            "Another process has become the node half of this model, because this one did not "
-            "answer. It is not known whether this call has changed the model. Compare row_ids_ "
-            "before you call again."
-        )
-        return self._failure
+                self._failure = (
+                    "Another process has become the node half of this model, because this one did "
+                    "not answer. It is not known whether this call has changed the model. Compare "
+                    "row_ids_ before you call again."
+                )
+                raise OutcomeUnknownError(self._failure) from error
 
     def _restore(self, lost: ShardLostError) -> None:
         """Restore a shard: its rows as of the last operation, and the messages since."""

@@ -59,6 +59,9 @@ class LocalFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def __str__(self) -> str:
+        return str(self.path)
+
     def write(self, name: str, header: Mapping[str, Any], arrays: Arrays) -> None:
         """See `Folder`."""
         self.path.mkdir(parents=True, exist_ok=True)
@@ -113,6 +116,9 @@ class RemoteFolder:
     def __init__(self, file_system: Any, path: str) -> None:
         self.file_system = file_system
         self.path = path.rstrip("/")
+
+    def __str__(self) -> str:
+        return self.path
 
     def write(self, name: str, header: Mapping[str, Any], arrays: Arrays) -> None:
         """See `Folder`."""

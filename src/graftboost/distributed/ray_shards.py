@@ -23,7 +23,7 @@ from graftboost.distributed.shards import combine
 NAMESPACE = "graftboost"
 # With more shards, answers are added up on their way: each shard adds those of so many others.
 FAN_IN = 4
-FEW = 8
+FEW = 4
 
 
 class ShardActor(Alive):
