@@ -11,6 +11,7 @@
 #include "python/model_arrays.hpp"
 #include "remote/encoding.hpp"
 #include "remote/node_half.hpp"
+#include "remote/packed_sums.hpp"
 #include "remote/remote_binning.hpp"
 #include "remote/shard_server.hpp"
 
@@ -24,31 +25,47 @@ std::span<const std::uint8_t> bytes_of(const nb::bytes& bytes) {
   return {reinterpret_cast<const std::uint8_t*>(bytes.c_str()), bytes.size()};
 }
 
-nb::tuple to_python(gb::Reply reply) {
-  std::vector<std::uint64_t> sums(reply.sums.begin(), reply.sums.end());
-  return nb::make_tuple(to_numpy(std::move(sums)), to_bytes(reply.rows));
-}
+// What a shard answers.
+struct PackedReply {
+  explicit PackedReply(const gb::Reply& reply)
+      : sums(gb::pack_sums(reply.sums)), rows(reply.rows) {}
+
+  nb::tuple to_python() const { return nb::make_tuple(to_bytes(sums), to_bytes(rows)); }
+
+  gb::Bytes sums, rows;
+};
 
 template <class Server>
-nb::tuple execute(Server& server, const nb::bytes& message) {
-  gb::Reply reply;
-  {
+nb::tuple execute(Server& server, std::span<const std::uint8_t> message) {
+  const PackedReply reply = [&] {
     nb::gil_scoped_release release;
-    reply = server.execute(bytes_of(message));
-  }
-  return to_python(std::move(reply));
+    return PackedReply(server.execute(message));
+  }();
+  return reply.to_python();
+}
+template <class Server>
+nb::tuple execute_bytes(Server& server, const nb::bytes& message) {
+  return execute(server, bytes_of(message));
 }
 
 // A message of one request without content, and its answer.
 nb::tuple ask(gb::ShardServer& shard, gb::RequestKind kind) {
   gb::Writer message;
   message.put(kind).put(std::uint32_t{1}).put(std::uint64_t{0});
-  gb::Reply reply;
-  {
+  return execute(shard, message.bytes());
+}
+
+// The sums of several shards as those of one.
+nb::bytes add_sums(const std::vector<nb::bytes>& parts) {
+  std::vector<std::span<const std::uint8_t>> spans;
+  for (const nb::bytes& part : parts) spans.push_back(bytes_of(part));
+  const gb::Bytes packed = [&] {
     nb::gil_scoped_release release;
-    reply = shard.execute(message.bytes());
-  }
-  return to_python(std::move(reply));
+    gb::WipedVector<std::uint64_t> sums;
+    for (const auto& part : spans) gb::add_packed_sums(sums, part);
+    return gb::pack_sums(sums);
+  }();
+  return to_bytes(packed);
 }
 
 // Keeps the caller's table and ids.
@@ -104,10 +121,8 @@ gb::Exchange exchange_by(nb::object function) {
     const auto answer = nb::cast<nb::tuple>(
         (*kept)(to_bytes(message), static_cast<int>(phase), to_bytes(node_half)));
     gb::Replies replies;
-    const auto numbers =
-        nb::cast<nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(
-            answer[0]);
-    replies.sums.assign(numbers.data(), numbers.data() + numbers.size());
+    for (const nb::handle of_shard : answer[0])
+      gb::add_packed_sums(replies.sums, bytes_of(nb::cast<nb::bytes>(of_shard)));
     for (const nb::handle of_shard : answer[1]) {
       const auto bytes = bytes_of(nb::cast<nb::bytes>(of_shard));
       replies.rows.emplace_back(bytes.begin(), bytes.end());
@@ -121,12 +136,13 @@ void bind_shards(nb::module_& m) {
       // A sparse table is a view of arrays that another Python object owns.
       .def(nb::init<AnyTable, Integers, int>(), "X"_a, "row_ids"_a, "n_threads"_a,
            nb::keep_alive<1, 2>())
-      .def("execute", &execute<TableToBin>, "message"_a,
-           "Answer a message: sums, which are added up over all shards, and bytes.");
+      .def("execute", &execute_bytes<TableToBin>, "message"_a,
+           "Answer a message: sums, which are added up over all shards, and bytes about rows.");
+  m.def("add_sums", &add_sums, "parts"_a, "Add up the sums of several shards.");
   m.def("find_bins", &find_bins, "exchange"_a, "n_categories"_a, "max_bins"_a, "split_sample"_a,
         "width"_a, "bin_edges"_a, "seed"_a, "rare_below"_a,
         "Find the bins of rows in all shards. exchange(message, phase, node_half) sends a message "
-        "to every shard and returns the sum of their sums and the list of their bytes.");
+        "to every shard and returns the list of their sums and the list of their bytes.");
   nb::class_<gb::ShardServer>(m, "ShardServer",
                               "Some of a model's rows, which answer to the node half elsewhere.")
       .def(
@@ -162,7 +178,7 @@ void bind_shards(nb::module_& m) {
           "A shard without rows, which it is given afterwards.")
       .def("append", &append, "X"_a, "y"_a, "sample_weight"_a.none(), "row_ids"_a,
            "Append rows to train on, before the first message.")
-      .def("execute", &execute<gb::ShardServer>, "message"_a,
+      .def("execute", &execute_bytes<gb::ShardServer>, "message"_a,
            "Answer a message: sums, which are added up over all shards, and bytes.")
       .def(
           "facts", [](gb::ShardServer& shard) { return ask(shard, gb::RequestKind::facts); },

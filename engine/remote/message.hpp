@@ -121,17 +121,6 @@ struct Replies {
   std::vector<Bytes> rows;  // per shard
 };
 
-// Adds the sums of another shard.
-inline void add_sums(WipedVector<std::uint64_t>& to, std::span<const std::uint64_t> from) {
-  if (to.empty()) {
-    to.assign(from.begin(), from.end());
-    return;
-  }
-  if (to.size() != from.size())
-    throw std::invalid_argument("shards gave different numbers of sums to one message");
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] += from[i];
-}
-
 // A 128-bit number as two numbers that can be added up one by one.
 inline void put_wide(WipedVector<std::uint64_t>& sums, __int128 value) {
   sums.push_back(static_cast<std::uint32_t>(value));

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "remote/packed_sums.hpp"
 #include "remote/remote_rows.hpp"
 #include "remote/shard_server.hpp"
 #include "tests/models.hpp"
@@ -39,8 +40,9 @@ struct ShardsInProcess {
       for (std::size_t s = 0; s < servers.size(); ++s) {
         if (fails && s == failing_shard) throw std::runtime_error("a shard is lost");
         Reply reply = servers[s]->execute(message);
-        n_bytes_received += reply.sums.size() * sizeof(std::uint64_t) + reply.rows.size();
-        add_sums(replies.sums, reply.sums);
+        const Bytes sums = pack_sums(reply.sums);
+        n_bytes_received += sums.size() + reply.rows.size();
+        add_packed_sums(replies.sums, sums);
         replies.rows.push_back(std::move(reply.rows));
       }
       return replies;

@@ -16,7 +16,7 @@ from graftboost.distributed.errors import (
     ShardError,
     ShardLostError,
 )
-from graftboost.distributed.exchange import READ, Answers, ShardExchange
+from graftboost.distributed.exchange import READ, ShardExchange
 from graftboost.distributed.fitting import Estimator, fit_shards
 from graftboost.distributed.folder import Folder
 from graftboost.distributed.model_files import (
@@ -28,7 +28,7 @@ from graftboost.distributed.model_files import (
 )
 from graftboost.distributed.moving import distribute
 from graftboost.distributed.operation import Operation
-from graftboost.distributed.shards import ShardHost
+from graftboost.distributed.shards import Answers, ShardHost
 from graftboost.distributed.sources import Source
 from graftboost.estimators.loading import restored
 from graftboost.estimators.progress import OnIteration

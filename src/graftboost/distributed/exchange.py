@@ -6,9 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from graftboost.distributed.errors import (
     InterruptedCallError,
     OutcomeUnknownError,
@@ -17,12 +14,11 @@ from graftboost.distributed.errors import (
     ShardLostError,
 )
 from graftboost.distributed.operation import Operation
-from graftboost.distributed.shards import Shards
+from graftboost.distributed.shards import Answers, Shards
 
 READ, WORK, PREPARE, COMMIT, UNDO = range(5)  # the phases of messages, as the engine numbers them
 MOST_RESTARTS = 5  # of one shard, in one operation
 
-Answers = tuple[NDArray[np.uint64], list[bytes]]
 Result = TypeVar("Result")
 
 
@@ -50,7 +46,7 @@ class ShardExchange:
     is_interrupted : bool
         Whether the operation under way is to fail at its next message. Set by another thread.
     n_rounds, n_bytes_sent, n_bytes_received : int
-        Messages so far, the bytes of each once, and the bytes of all combined answers.
+        Messages so far, their bytes, and the bytes of all answers.
     """
 
     def __init__(
@@ -85,7 +81,7 @@ class ShardExchange:
                 self._prepare(node_half)
         self.n_rounds += 1
         self.n_bytes_sent += len(message)
-        self.n_bytes_received += answers[0].nbytes + sum(map(len, answers[1]))
+        self.n_bytes_received += sum(map(len, answers[0])) + sum(map(len, answers[1]))
         return answers
 
     def check(self) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from graftboost._engine import EngineModel
 from graftboost.distributed.errors import ShardError
-from graftboost.distributed.exchange import Answers, ShardExchange
+from graftboost.distributed.exchange import ShardExchange
 from graftboost.distributed.fitting import Estimator
+from graftboost.distributed.shards import Answers
 
 
 def distribute(estimator: Estimator, exchange: ShardExchange) -> Estimator:

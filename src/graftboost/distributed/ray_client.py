@@ -11,10 +11,10 @@ import ray
 from ray import exceptions
 
 from graftboost.distributed.errors import ChangedError, OutcomeUnknownError, ShardError
-from graftboost.distributed.exchange import Answers
 from graftboost.distributed.ray_coordinator import CoordinatorActor
 from graftboost.distributed.ray_shards import NAMESPACE, RayHost
 from graftboost.distributed.ray_waiting import PULSE, pulses_of
+from graftboost.distributed.shards import Answers
 from graftboost.estimators.progress import ProgressLine
 
 MOST_CALLS = 5  # of one request, if the process of the node half ends again and again

@@ -9,11 +9,11 @@ from typing import Any
 import ray
 
 from graftboost.distributed.coordinator import Coordinator
-from graftboost.distributed.exchange import Answers
 from graftboost.distributed.fitting import Estimator
 from graftboost.distributed.folder import open_folder
 from graftboost.distributed.ray_shards import RayHost
 from graftboost.distributed.ray_waiting import PULSE, Alive
+from graftboost.distributed.shards import Answers
 from graftboost.distributed.sources import Source
 from graftboost.persistence import file_format
 from graftboost.persistence.model_file import contents

@@ -222,7 +222,6 @@ class RayModel(BaseEstimator):
     def _change(self, method: str, *arguments: Any, **named: Any) -> Any:
         check_is_fitted(self)
         result = self._client.change("call", method, *arguments, **named)
-        self._renew()
         if isinstance(result, Request):
             return UpdateReport.lost(result.added_ids, result.removed_ids)
         return result

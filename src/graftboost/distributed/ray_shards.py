@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import time
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import ray
-from numpy.typing import NDArray
 from ray import exceptions
 from ray.util import list_named_actors
 
+from graftboost._engine import add_sums
 from graftboost.distributed.errors import OutOfStepError, ShardLostError
 from graftboost.distributed.folder import open_folder
 from graftboost.distributed.model_files import shard_folder
 from graftboost.distributed.ray_waiting import LEAST_LOAD, PULSE, Alive, pulses_of
 from graftboost.distributed.shard import Shard
-from graftboost.distributed.shards import combine
+from graftboost.distributed.shards import Answers, combine
 
 NAMESPACE = "graftboost"
 # With more shards, answers are added up on their way: each shard adds those of so many others.
 FAN_IN = 4
 FEW = 4
+LARGE = 100_000  # bytes
 
 
 class ShardActor(Alive):
@@ -39,17 +40,22 @@ class ShardActor(Alive):
         """Call a method of the shard."""
         return getattr(self._shard, method)(*arguments)
 
-    def answer(
-        self, method: str, arguments: tuple[Any, ...], *others: Any
-    ) -> tuple[NDArray[np.uint64], list[bytes]]:
-        """Answer a message, and add the combined answers of other shards."""
-        sums, rows = combine([getattr(self._shard, method)(*arguments)])
-        if others:
-            sums = sums.copy()
-        for more, of_others in others:
-            np.add(sums, more, out=sums)
-            rows = rows + of_others
-        return sums, rows
+    # Ray takes a millisecond for a call, and a good part of it for each argument and result. Bytes
+    # are the exception.
+
+    def call_packed(self, call: bytes) -> bytes:
+        """Call a method; the arguments and the result are packed."""
+        method, arguments = pickle.loads(call)
+        return pickle.dumps(self.call(method, *arguments))
+
+    def answer(self, call: bytes, *others: bytes) -> bytes:
+        """Answer a message, and combine it with the combined answers of other shards."""
+        method, arguments = pickle.loads(call)
+        sums, rows = self.call(method, *arguments)
+        answers = [pickle.loads(other) for other in others]
+        if answers:
+            sums = add_sums([sums, *(of_others for of_others, _ in answers)])
+        return pickle.dumps((sums, [rows, *(row for _, of_others in answers for row in of_others)]))
 
 
 class RayShards:
@@ -112,8 +118,9 @@ class RayShards:
 
     def call_all(self, method: str, *arguments: Any) -> list[Any]:
         """See `Shards`."""
-        shared = [ray.put(argument) if _is_large(argument) else argument for argument in arguments]
-        return self.call_each(method, [tuple(shared)] * self.n_shards)
+        call = _packed(method, arguments)
+        asked = {index: actor.call_packed.remote(call) for index, actor in enumerate(self._actors)}
+        return [pickle.loads(result) for result in self._results(asked)]
 
     def call_each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """See `Shards`."""
@@ -124,24 +131,22 @@ class RayShards:
             }
         )
 
-    def answer_all(self, method: str, *arguments: Any) -> tuple[NDArray[np.uint64], list[bytes]]:
+    def answer_all(self, method: str, *arguments: Any) -> Answers:
         """See `Shards`."""
         if self.n_shards > FEW:
             # A call can be made again. If this fails, asking each shard shows which one is lost.
             with contextlib.suppress(exceptions.RayError):
-                return self._answer_by_tree(method, arguments)
+                return self._answer_by_tree(_packed(method, arguments))
         return combine(self.call_all(method, *arguments))
 
-    def _answer_by_tree(
-        self, method: str, arguments: tuple[Any, ...]
-    ) -> tuple[NDArray[np.uint64], list[bytes]]:
+    def _answer_by_tree(self, call: Any) -> Answers:
         """Let each shard add the answers of others to its own."""
         refs: list[Any] = [None] * self.n_shards
         for index in reversed(range(self.n_shards)):
             others = refs[FAN_IN * index + 1 : FAN_IN * index + FAN_IN + 1]
-            refs[index] = self._actors[index].answer.remote(method, arguments, *others)
-        answer: tuple[NDArray[np.uint64], list[bytes]] = ray.get(refs[0], timeout=self._timeout)
-        return answer
+            refs[index] = self._actors[index].answer.remote(call, *others)
+        sums, rows = pickle.loads(ray.get(refs[0], timeout=self._timeout))
+        return [sums], rows
 
     # --- results ------------------------------------------------------------------------------
 
@@ -263,6 +268,7 @@ def prefix_of(name: str) -> str:
     return f"graftboost:{name}:"
 
 
-def _is_large(argument: Any) -> bool:
-    """Tell whether an argument is worth to be sent to each machine only once."""
-    return isinstance(argument, bytes) and len(argument) > 100_000
+def _packed(method: str, arguments: tuple[Any, ...]) -> Any:
+    """Return a call as bytes; if they are many, in the object store, from which all fetch them."""
+    call = pickle.dumps((method, arguments))
+    return ray.put(call) if len(call) > LARGE else call

@@ -20,8 +20,8 @@ from graftboost.distributed.shard_files import Recorded, ShardFiles
 from graftboost.distributed.sources import Source
 from graftboost.input.sparse import for_engine
 
-# What a shard answers to a message: sums, and bytes about rows.
-Answer = tuple[NDArray[np.uint64], bytes]
+# What a shard answers to a message: packed sums, and bytes about rows.
+Answer = tuple[bytes, bytes]
 
 # The rows are written after this many operations, or earlier if fulfilling their messages again
 # would take longer than writing the rows at this many bytes per second.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from graftboost.distributed.errors import OutOfStepError, ShardLostError
 from graftboost.distributed.folder import Folder
 from graftboost.distributed.shard import Answer, Shard
+
+# The answers of all shards: packed sums, which may have been added up on their way, and bytes about
+# rows, of each shard.
+Answers = tuple[list[bytes], list[bytes]]
 
 
 class Shards(Protocol):
@@ -37,8 +38,8 @@ class Shards(Protocol):
         """Call a method of all shards side by side, each with its own arguments."""
         ...
 
-    def answer_all(self, method: str, *arguments: Any) -> tuple[NDArray[np.uint64], list[bytes]]:
-        """Call a method that answers a message; return the sums of all shards and their bytes."""
+    def answer_all(self, method: str, *arguments: Any) -> Answers:
+        """Call a method that answers a message; return the answers of all shards."""
         ...
 
     def restart(self, index: int) -> None:
@@ -66,14 +67,9 @@ class ShardHost(Protocol):
         ...
 
 
-def combine(answers: Sequence[Answer]) -> tuple[NDArray[np.uint64], list[bytes]]:
-    """Return the sums of answers, modulo 2**64, and the bytes of each."""
-    sums = answers[0][0]
-    if len(answers) > 1:
-        sums = sums.copy()
-        for more, _ in answers[1:]:
-            np.add(sums, more, out=sums)
-    return sums, [rows for _, rows in answers]
+def combine(answers: Sequence[Answer]) -> Answers:
+    """Return the sums and the bytes of several shards, each as a list."""
+    return [sums for sums, _ in answers], [rows for _, rows in answers]
 
 
 class ShardsInProcess:
@@ -124,7 +120,7 @@ class ShardsInProcess:
             raise lost
         return results
 
-    def answer_all(self, method: str, *arguments: Any) -> tuple[NDArray[np.uint64], list[bytes]]:
+    def answer_all(self, method: str, *arguments: Any) -> Answers:
         """See `Shards`."""
         return combine(self.call_all(method, *arguments))
 
