@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/unique_ptr.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -18,30 +19,33 @@
 namespace graftboost::python {
 namespace {
 
-nb::bytes to_bytes(const gb::Bytes& bytes) {
+nb::bytes to_bytes(std::span<const std::uint8_t> bytes) {
   return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 std::span<const std::uint8_t> bytes_of(const nb::bytes& bytes) {
   return {reinterpret_cast<const std::uint8_t*>(bytes.c_str()), bytes.size()};
 }
 
-// What a shard answers.
-struct PackedReply {
-  explicit PackedReply(const gb::Reply& reply)
-      : sums(gb::pack_sums(reply.sums)), rows(reply.rows) {}
-
-  nb::tuple to_python() const { return nb::make_tuple(to_bytes(sums), to_bytes(rows)); }
-
-  gb::Bytes sums, rows;
+// What each message is answered with has many bytes, whose memory is used again. It is wiped.
+struct ReplyMemory {
+  gb::Reply reply;
+  gb::Bytes packed;
 };
 
 template <class Server>
 nb::tuple execute(Server& server, std::span<const std::uint8_t> message) {
-  const PackedReply reply = [&] {
+  static thread_local ReplyMemory memory;
+  std::span<std::uint8_t> packed;
+  {
     nb::gil_scoped_release release;
-    return PackedReply(server.execute(message));
-  }();
-  return reply.to_python();
+    server.execute(message, memory.reply);
+    packed = gb::pack_sums(memory.reply.sums, memory.packed);
+  }
+  nb::tuple answer = nb::make_tuple(to_bytes(packed), to_bytes(memory.reply.rows));
+  std::ranges::fill(packed, std::uint8_t{0});
+  std::ranges::fill(memory.reply.sums, std::uint64_t{0});
+  memory.reply.rows = {};
+  return answer;
 }
 template <class Server>
 nb::tuple execute_bytes(Server& server, const nb::bytes& message) {
@@ -78,7 +82,9 @@ class TableToBin {
                                       n_threads);
     });
   }
-  gb::Reply execute(std::span<const std::uint8_t> message) { return server_->execute(message); }
+  void execute(std::span<const std::uint8_t> message, gb::Reply& reply) {
+    server_->execute(message, reply);
+  }
 
  private:
   AnyTable x_;

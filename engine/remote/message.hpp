@@ -96,11 +96,12 @@ struct Reply {
 };
 
 // Fulfils the requests of a message (see Rounds) one after the other, by calls of
-// fulfil(kind, request, reply, rows). What it writes to `rows` is the answer to that request.
+// fulfil(kind, request, rows). What it writes to `rows` is the answer to that request. The
+// memory of the reply is used again.
 template <class Kind, class Fulfil>
-Reply answer_message(std::span<const std::uint8_t> message, Fulfil&& fulfil) {
+void answer_message(std::span<const std::uint8_t> message, Reply& reply, Fulfil&& fulfil) {
   Reader reader(message);
-  Reply reply;
+  reply.sums.clear();
   Writer all_rows;
   while (!reader.at_end()) {
     const auto kind = reader.get<Kind>();
@@ -108,11 +109,10 @@ Reply answer_message(std::span<const std::uint8_t> message, Fulfil&& fulfil) {
     const auto size = static_cast<std::size_t>(reader.get<std::uint64_t>());
     Reader request(reader.next(size));
     Writer rows;
-    fulfil(kind, request, reply, rows);
+    fulfil(kind, request, rows);
     if (asks) all_rows.put_all(rows.bytes());
   }
   reply.rows = all_rows.take();
-  return reply;
 }
 
 // The combined answers of all shards.

@@ -29,10 +29,18 @@ unsigned n_bytes_of(std::uint64_t folded) {
 }  // namespace
 
 Bytes pack_sums(std::span<const std::uint64_t> sums) {
+  Bytes memory;
+  memory.resize(pack_sums(sums, memory).size());
+  return memory;
+}
+
+std::span<std::uint8_t> pack_sums(std::span<const std::uint64_t> sums, Bytes& memory) {
   const auto n = static_cast<std::uint64_t>(sums.size());
-  Bytes packed(sizeof(n) + sums.size() * sizeof(std::uint64_t) + (sums.size() + 1) / 2 + padding);
-  std::memcpy(packed.data(), &n, sizeof(n));
-  std::uint8_t* at = packed.data() + sizeof(n);
+  const std::size_t most =
+      sizeof(n) + sums.size() * sizeof(std::uint64_t) + (sums.size() + 1) / 2 + padding;
+  if (memory.size() < most) memory.resize(most);
+  std::memcpy(memory.data(), &n, sizeof(n));
+  std::uint8_t* at = memory.data() + sizeof(n);
   for (std::size_t i = 0; i < sums.size(); i += 2) {
     const std::uint64_t first = fold(sums[i]);
     const std::uint64_t second = i + 1 < sums.size() ? fold(sums[i + 1]) : 0;
@@ -44,8 +52,7 @@ Bytes pack_sums(std::span<const std::uint64_t> sums) {
     at += n_second;
   }
   std::memset(at, 0, padding);  // what is left of the last number
-  packed.resize(static_cast<std::size_t>(at - packed.data()) + padding);
-  return packed;
+  return std::span(memory).first(static_cast<std::size_t>(at - memory.data()) + padding);
 }
 
 void add_packed_sums(WipedVector<std::uint64_t>& to, std::span<const std::uint8_t> packed) {

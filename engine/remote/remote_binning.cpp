@@ -142,11 +142,11 @@ class TableBinningServer final : public BinningServer {
   TableBinningServer(const TableShard<Table>& shard, int n_threads)
       : shard_(shard), n_threads_(n_threads) {}
 
-  Reply execute(std::span<const std::uint8_t> message) override {
-    return answer_message<RequestKind>(
-        message, [this](RequestKind kind, Reader& request, Reply& reply, Writer& rows) {
-          fulfil(kind, request, reply, rows);
-        });
+  void execute(std::span<const std::uint8_t> message, Reply& reply) override {
+    answer_message<RequestKind>(message, reply,
+                                [&](RequestKind kind, Reader& request, Writer& rows) {
+                                  fulfil(kind, request, reply, rows);
+                                });
   }
 
  private:

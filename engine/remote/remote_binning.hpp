@@ -39,7 +39,7 @@ class RemoteRowsToBin final : public RowsToBin {
 class BinningServer {
  public:
   virtual ~BinningServer() = default;
-  virtual Reply execute(std::span<const std::uint8_t> message) = 0;
+  virtual void execute(std::span<const std::uint8_t> message, Reply& reply) = 0;
 
   template <class Table>
   static std::unique_ptr<BinningServer> of(const TableShard<Table>& shard, int n_threads);

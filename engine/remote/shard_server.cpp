@@ -105,11 +105,10 @@ void ShardServer::append(const Sample<Table>& sample) {
 
 // --- messages ------------------------------------------------------------------------------------
 
-Reply ShardServer::execute(std::span<const std::uint8_t> message) {
-  return answer_message<RequestKind>(
-      message, [this](RequestKind kind, Reader& request, Reply& reply, Writer& rows) {
-        fulfil(kind, request, reply, rows);
-      });
+void ShardServer::execute(std::span<const std::uint8_t> message, Reply& reply) {
+  answer_message<RequestKind>(message, reply, [&](RequestKind kind, Reader& request, Writer& rows) {
+    fulfil(kind, request, reply, rows);
+  });
 }
 
 void ShardServer::fulfil(RequestKind kind, Reader& request, Reply& reply, Writer& rows) {

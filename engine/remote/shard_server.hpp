@@ -37,7 +37,7 @@ class ShardServer {
 
   // Fulfils the requests of a message. If it throws, the message was not valid, or memory ran out:
   // then the shard has to be restored from what was committed last.
-  Reply execute(std::span<const std::uint8_t> message);
+  void execute(std::span<const std::uint8_t> message, Reply& reply);
 
   // Between operations.
   const ModelState& state() const { return state_; }

@@ -39,7 +39,8 @@ struct ShardsInProcess {
       const bool fails = n_messages++ == failing_message;
       for (std::size_t s = 0; s < servers.size(); ++s) {
         if (fails && s == failing_shard) throw std::runtime_error("a shard is lost");
-        Reply reply = servers[s]->execute(message);
+        Reply reply;
+        servers[s]->execute(message, reply);
         const Bytes sums = pack_sums(reply.sums);
         n_bytes_received += sums.size() + reply.rows.size();
         add_packed_sums(replies.sums, sums);

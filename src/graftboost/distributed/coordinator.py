@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -145,11 +146,13 @@ class Coordinator:
         self._ensure_recovered()
         if self._decision is not None and self._decision.about_request(request) is not None:
             return
-        for left in reversed(range(MOST_BEGINNINGS)):
+        first = request or uuid.uuid4().hex  # whoever sent the request may have started shards
+        for number in range(MOST_BEGINNINGS):
+            attempt = uuid.uuid4().hex if number else first
             try:
-                self._begin_once(request, n_shards, beginning)
+                self._begin_once(request, attempt, n_shards, beginning)
             except ShardLostError as lost:
-                if not left:
+                if number == MOST_BEGINNINGS - 1:
                     raise ShardError(
                         f"{lost}. This was the last of {MOST_BEGINNINGS} attempts, and nothing has "
                         "changed. Check the memory and the logs of its machine, then call again."
@@ -157,10 +160,10 @@ class Coordinator:
             else:
                 return
 
-    def _begin_once(self, request: str, n_shards: int, beginning: Beginning) -> None:
+    def _begin_once(self, request: str, attempt: str, n_shards: int, beginning: Beginning) -> None:
         before = self._decision
-        first = Operation.first() if before is None else before.operation.next()
-        epoch, generation = max(self._epoch, 1), generation_of(first)
+        first = Operation(0 if before is None else before.operation.number + 1, attempt)
+        epoch, generation = max(self._epoch, 1), generation_of(attempt)
         shards = self._host.open(n_shards, generation)
         exchange = ShardExchange(shards, epoch, first, self._decide_if_alive())
         try:

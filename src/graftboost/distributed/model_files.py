@@ -23,9 +23,9 @@ DECIDED = "decided-"
 SHARDS = "shards-"
 
 
-def generation_of(operation: Operation) -> str:
-    """Return the name of the shards that began with an operation, and of their folder."""
-    return f"{SHARDS}{operation.attempt}"
+def generation_of(attempt: str) -> str:
+    """Return the name of the shards that an attempt to begin has started, and of their folder."""
+    return f"{SHARDS}{attempt}"
 
 
 def shard_folder(folder: Folder, generation: str, index: int) -> Folder:

@@ -22,14 +22,9 @@ class Operation:
     number: int
     attempt: str
 
-    @classmethod
-    def first(cls) -> Operation:
-        """Return the operation with which a model begins."""
-        return cls(0, _new_attempt())
-
     def next(self) -> Operation:
         """Return a new attempt at the operation after this one."""
-        return Operation(self.number + 1, _new_attempt())
+        return Operation(self.number + 1, uuid.uuid4().hex)
 
     def __str__(self) -> str:
         return f"{self.number:012d}-{self.attempt}"
@@ -39,7 +34,3 @@ class Operation:
         """Return the operation that `str` gave this text for."""
         number, attempt = text.split("-")
         return cls(int(number), attempt)
-
-
-def _new_attempt() -> str:
-    return uuid.uuid4().hex[:16]

@@ -54,9 +54,7 @@ class RayClient:
         }
         actor_class = ray.remote(concurrency_groups={PULSE: 2})(CoordinatorActor)
         try:
-            actor = actor_class.options(**options).remote(
-                name, absolute(storage), resources, timeout
-            )
+            actor = actor_class.options(**options).remote(name, storage, resources, timeout)
         except ValueError as error:
             raise ValueError(
                 f"There is a model {name!r} in this cluster already. Pass another name, or call "
@@ -83,10 +81,15 @@ class RayClient:
         return self._ask(method, arguments, named, ShardError)
 
     def change(
-        self, method: str, *arguments: Any, line: ProgressLine | None = None, **named: Any
+        self,
+        method: str,
+        *arguments: Any,
+        request: str = "",
+        line: ProgressLine | None = None,
+        **named: Any,
     ) -> Any:
         """Call a method of the actor that changes the model."""
-        request = uuid.uuid4().hex
+        request = request or uuid.uuid4().hex
         try:
             return self._ask(method, (request, *arguments), named, OutcomeUnknownError, line)
         except KeyboardInterrupt:

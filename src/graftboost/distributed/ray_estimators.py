@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 import uuid
@@ -16,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from graftboost.distributed.fitting import Estimator
 from graftboost.distributed.folder import open_folder
-from graftboost.distributed.model_files import Request
+from graftboost.distributed.model_files import Request, generation_of
 from graftboost.distributed.moving import gather
 from graftboost.distributed.ray_client import RayClient, absolute
+from graftboost.distributed.ray_shards import RayHost
 from graftboost.distributed.ray_sources import divide_rows, is_dataset
 from graftboost.estimators import GraftBoostClassifier, GraftBoostRegressor
 from graftboost.estimators.loading import restored
@@ -99,22 +101,29 @@ class RayModel(BaseEstimator):
         if self.verbose:
             line = ProgressLine(type(self).__name__, estimator.n_estimators)
         validation = (X_val, y_val, sample_weight_val)
-        self._begin("fit", estimator, sources, validation, line=line)
+        self._begin("fit", self.n_shards, estimator, sources, validation, line=line)
         if line is not None:
             line.close()
         return self
 
-    def _begin(self, method: str, *arguments: Any, **named: Any) -> None:
+    def _begin(self, method: str, n_shards: int, *arguments: Any, **named: Any) -> None:
         """Let the cluster begin with a model; one that this object had before is replaced."""
         former = self.__dict__.get("_client")
         name = self.name or (uuid.uuid4().hex[:12] if former is None else former.name)
         settings = (name, self._storage_of(name), dict(self.resources_per_shard or {}))
+        request = uuid.uuid4().hex
+        named["request"] = request
+        start_shards = functools.partial(
+            RayHost(*settings, self.timeout).open, n_shards, generation_of(request)
+        )
         if former is not None and settings == self._settings:
+            start_shards()
             former.change(method, *arguments, **named)
             self._renew()
             return
         client = RayClient.start(*settings, self.timeout)
         try:
+            start_shards()  # while the node half is starting
             client.change(method, *arguments, **named)
         except BaseException:
             client.abandon()
@@ -129,7 +138,7 @@ class RayModel(BaseEstimator):
         folder = self.storage
         if folder is None:
             folder = f"{tempfile.gettempdir()}/graftboost"
-        return f"{os.fspath(folder)}/{name}"
+        return absolute(f"{os.fspath(folder)}/{name}")
 
     @classmethod
     def from_local(cls, model: Estimator, **options: Any) -> Self:
@@ -148,7 +157,7 @@ class RayModel(BaseEstimator):
             The same model in a cluster.
         """
         made = cls(**model.get_params(deep=False), **options)
-        made._begin("begin_with", model, made.n_shards)
+        made._begin("begin_with", made.n_shards, model, made.n_shards)
         return made
 
     @classmethod
@@ -190,7 +199,7 @@ class RayModel(BaseEstimator):
             The model.
         """
         made = cls(**options)
-        made._begin("load", absolute(os.fspath(path)))
+        made._begin("load", 0, absolute(os.fspath(path)))
         made.set_params(**made._frozen.get_params(deep=False))
         return made
 
