@@ -44,8 +44,8 @@ BinMap read_bins(Reader& from);
 // not need them.
 void write_tree(Writer& to, const Tree& tree);
 Tree read_tree(Reader& from);
-// Whether shards can tell two trees apart.
-bool are_alike(const Tree& a, const Tree& b);
+// Whether two trees have the same nodes and splits.
+bool have_same_structure(const Tree& a, const Tree& b);
 
 void write_loss(Writer& to, const Loss& loss);
 Loss read_loss(Reader& from);

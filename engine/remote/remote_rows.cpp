@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <ranges>
 #include <stdexcept>
 
 #include "remote/encoding.hpp"
@@ -311,15 +312,28 @@ void RemoteRows::merge_leaves(std::size_t t, std::int32_t from, std::int32_t to)
 
 void RemoteRows::send_trees(std::size_t t_begin, std::size_t t_end,
                             const std::function<const Tree&(std::size_t)>& tree) {
-  Writer request;
+  Writer trees;
+  std::vector<LeafValue> values;
   for (std::size_t t = t_begin; t < t_end; ++t) {
-    if (are_alike(sent_[t], tree(t))) continue;
-    request.put(std::uint64_t{t});
-    write_tree(request, tree(t));
-    if (is_begun_) replaced_.emplace(t, std::move(sent_[t]));
-    sent_[t] = tree(t);
+    if (!have_same_structure(sent_[t], tree(t))) {
+      trees.put(std::uint64_t{t});
+      write_tree(trees, tree(t));
+      if (is_begun_) replaced_.emplace(t, std::move(sent_[t]));
+      sent_[t] = tree(t);
+      continue;
+    }
+    for (NodeIndex i = 0; i < static_cast<NodeIndex>(sent_[t].nodes.size()); ++i) {
+      Node& sent = sent_[t][i];
+      const double value = tree(t)[i].value;
+      if (!sent.is_leaf() || sent.value == value) continue;
+      const auto number = static_cast<std::uint32_t>(t);
+      values.push_back({number, i, value});
+      if (is_begun_ && !replaced_.contains(t)) replaced_values_.push_back({number, i, sent.value});
+      sent.value = value;
+    }
   }
-  if (!request.empty()) rounds_.tell(RequestKind::set_trees, request);
+  if (!trees.empty()) rounds_.tell(RequestKind::set_trees, trees);
+  if (!values.empty()) rounds_.tell(RequestKind::set_values, Writer().put_all(values));
 }
 
 void RemoteRows::begin_regrowing(std::size_t first_tree, std::size_t n_rows,
@@ -383,6 +397,8 @@ void RemoteRows::undo() noexcept {
   if (!is_begun_) return;
   if (before_refit_) sent_ = std::move(*before_refit_);
   for (auto& [t, tree] : replaced_) sent_[t] = std::move(tree);
+  for (const LeafValue& before : replaced_values_ | std::views::reverse)
+    sent_[before.tree][before.node].value = before.value;
   facts_.n_rows -= added_.size();
   end(RequestKind::undo, Phase::undo);
 }
@@ -393,6 +409,7 @@ void RemoteRows::end(RequestKind kind, Phase phase) noexcept {
   removed_ = {};
   added_ = {};
   replaced_.clear();
+  replaced_values_.clear();
   before_refit_.reset();
   has_facts_ = false;
   try {

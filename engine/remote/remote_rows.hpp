@@ -221,6 +221,7 @@ class RemoteRows {
   std::mutex sent_lock_;                           // trees that grow side by side end side by side
   std::vector<Tree> sent_;                         // trees as shards know them
   std::map<std::size_t, Tree> replaced_;           // as shards knew them before the update
+  std::vector<LeafValue> replaced_values_;         // likewise, of other trees, in order
   std::optional<std::vector<Tree>> before_refit_;  // likewise
 };
 

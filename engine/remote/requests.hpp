@@ -48,7 +48,8 @@ enum class RequestKind : std::uint32_t {
   recount,           // the same, of the rows before the update
   shift,             // a split whose threshold moves -> the rows that move
   merge_leaves,      // the rows of one leaf go to another
-  set_trees,         // trees that changed
+  set_trees,         // trees with other nodes or splits
+  set_values,        // leaves with other values
   begin_regrowing,   // an iteration whose nodes are regrown
   start_node,        // a growth with the rows of a node, which record fresh gradients
   end_node,          // rows are placed in the leaves of the growth
@@ -72,6 +73,13 @@ struct RowFacts {
   std::uint64_t n_in_histograms = 0;  // entries of sparse features that are counted in histograms
   std::int64_t largest_weight = 0;
   std::uint32_t is_weighted = 0, has_sparse = 0;
+};
+
+// A leaf has another value.
+struct LeafValue {
+  std::uint32_t tree;
+  NodeIndex node;
+  double value;
 };
 
 // A node of a growth is split.

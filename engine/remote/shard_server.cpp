@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <ranges>
 #include <stdexcept>
 #include <utility>
 
@@ -53,6 +54,7 @@ struct ShardServer::Work {
   Growing<PackedSums> packed;
   Growing<WideSums> wide;
   std::map<std::size_t, Tree> replaced;            // trees as they were before
+  std::vector<LeafValue> replaced_values;          // likewise, of other trees, in order
   std::optional<std::vector<double>> base_scores;  // likewise
   std::optional<bool> packed_before;               // likewise
   std::vector<std::uint32_t> own_added;  // numbers, among the added rows, of those of this shard
@@ -452,6 +454,15 @@ void ShardServer::fulfil_update(RequestKind kind, Reader& request, Reply& reply,
         set_tree(t, read_tree(request));
       }
       return;
+    case RequestKind::set_values:
+      for (const LeafValue& leaf : request.get_all<std::vector<LeafValue>>()) {
+        double& value =
+            model().nodes[leaf.tree].tree.nodes.at(static_cast<std::size_t>(leaf.node)).value;
+        if (work_->is_update && !work_->replaced.contains(leaf.tree))
+          work_->replaced_values.push_back({leaf.tree, leaf.node, value});
+        value = leaf.value;
+      }
+      return;
     case RequestKind::begin_regrowing: {
       if (!work_->fresh) work_->fresh.emplace(model(), n_threads_);
       const std::size_t first = number();
@@ -689,6 +700,8 @@ void ShardServer::undo() {
     throw std::runtime_error("a refresh is undone by restoring the shard from its files");
   next_.reset();
   for (auto& [t, tree] : work_->replaced) state_.nodes[t].tree = std::move(tree);
+  for (const LeafValue& before : work_->replaced_values | std::views::reverse)
+    state_.nodes[before.tree].tree[before.node].value = before.value;
   if (work_->base_scores) state_.base_scores = std::move(*work_->base_scores);
   if (work_->packed_before) packed_ = *work_->packed_before;
   state_.shards[0].undo();
