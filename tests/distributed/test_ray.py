@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ import psutil
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
+from typer.testing import CliRunner
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
+from graftboost.cli.app import app
 from graftboost.store.digest import digest
 
 ray = pytest.importorskip("ray")
@@ -227,6 +230,43 @@ def test_rows_from_files_references_and_datasets(tmp_path: Path) -> None:
                 np.testing.assert_array_equal(np.stack(found["prediction"]), expected)
         finally:
             model.shutdown()
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    X, y = data()
+    frame = pd.DataFrame(X).rename(columns=lambda c: f"x{c}")
+    frame["city"] = np.random.default_rng(0).choice(list("abc"), len(y))
+    frame["y"], frame["customer"] = y, np.arange(len(y)) * 3
+    (tmp_path / "parts").mkdir()
+    for k, (begin, end) in enumerate(((0, 300), (300, 560))):
+        frame[begin:end].to_parquet(tmp_path / "parts" / f"{k}.parquet", index=False)
+    frame[:560].to_csv(tmp_path / "rows.csv", index=False)
+    frame[560:].to_csv(tmp_path / "more.csv", index=False)
+    roles = ["--target", "y", "--id", "customer", "--set", "n_estimators=6"]
+    for given in ("parts", "rows.csv"):
+        model = str(tmp_path / f"model of {given}")
+        fitted = json.loads(
+            run("fit", str(tmp_path / given), model, *roles, "--ray", "x", "--json")
+        )
+        assert fitted["rows"] == 560
+        assert fitted["features"] == 31
+        RayGraftBoostClassifier.connect(Path(model).name).shutdown()
+    # Its processes are started again.
+    assert "9 rows added" in run("add", model, str(tmp_path / "more.csv"), "--ray", "x")
+    removed = run("remove", model, "3", "1680", "--compact", "--ray", "x")
+    assert "567 rows in the model" in removed
+    found = run("predict", model, str(tmp_path / "more.csv"), "-p", "--ray", "x")
+    assert found.splitlines()[0] == '"customer","prediction","probability_0","probability_1"'
+    assert len(found.splitlines()) == 10
+    RayGraftBoostClassifier.connect(Path(model).name).shutdown()
+    result = CliRunner().invoke(app, ["remove", model, "--where", "x == 1", "--ray", "x"])
+    assert result.exit_code == 1
 
 
 def test_parameters() -> None:

@@ -21,6 +21,7 @@ TITLES = {
     "a call to the disk fails": "a call to the disk fails",
     "the power is cut": "the power is cut",
     "writers are killed": "a writer is killed",
+    "processes of a cluster are killed": "processes of a distributed model are killed",
     "the disk is full": "the disk is full",
     "files are damaged": "a file of a store is damaged",
     "files are made up": "a file is made up, with right checksums",

@@ -54,6 +54,24 @@ Later = Annotated[
     typer.Option("--later", help="Only book the rows now; the command regrow does the rest later."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        help=(
+            "Keep the rows in the processes of a Ray cluster, and STORE as the folder of their "
+            "files: an address, auto, or local for processes on this machine."
+        ),
+    ),
+]
+
+
+def _without_request(request: str | None) -> None:
+    if request is not None:
+        raise ValueError(
+            "--request cannot be used with --ray: models of a cluster write no receipts. Omit it."
+        )
 
 
 @app.callback(invoke_without_command=True)
@@ -118,12 +136,25 @@ def fit(
     ] = None,
     request: Request = None,
     json: Json = False,
+    ray: Ray = None,
+    shards: Annotated[
+        int, typer.Option(min=1, metavar="N", help="With --ray: the number of processes.")
+    ] = 2,
 ) -> None:
-    """Train a model on the rows of a file, and create a store from it."""
+    """Train a model on the rows of a file, and create a store from it.
+
+    With --ray, DATA may be a folder of .parquet files, which the processes read themselves.
+    """
     from graftboost.cli import fit_command
     from graftboost.cli.column_roles import ColumnRoles
 
     columns = ColumnRoles(target, row_id, weight, keep or [], drop or [])
+    if ray is not None:
+        from graftboost.cli import cluster_commands
+
+        _without_request(request)
+        cluster_commands.fit(Output(json), data, store, columns, task, parameter or [], ray, shards)
+        return
     fit_command.fit(Output(json), data, store, columns, task, parameter or [], request)
 
 
@@ -135,10 +166,17 @@ def add(
     later: Later = False,
     request: Request = None,
     json: Json = False,
+    ray: Ray = None,
 ) -> None:
     """Add the rows of a file with the same columns as the file passed to fit."""
     from graftboost.cli import change_commands
 
+    if ray is not None:
+        from graftboost.cli import cluster_commands
+
+        _without_request(request)
+        cluster_commands.add(Output(json), store, data, later, ray)
+        return
     change_commands.add(Output(json), store, data, later, request)
 
 
@@ -155,12 +193,19 @@ def remove(
     later: Later = False,
     request: Request = None,
     json: Json = False,
+    ray: Ray = None,
 ) -> None:
     """Remove rows by ids, by a file of ids, or by a condition."""
     from graftboost.cli import change_commands
     from graftboost.cli.chosen_rows import ChosenRows
 
     chosen = ChosenRows(ids or [], ids_file, where)
+    if ray is not None:
+        from graftboost.cli import cluster_commands
+
+        _without_request(request)
+        cluster_commands.remove(Output(json), store, chosen, compact, later, ray)
+        return
     change_commands.remove(Output(json), store, chosen, compact, later, request)
 
 
@@ -213,10 +258,16 @@ def predict(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", "-p", help="Include the probability of each class.")
     ] = False,
+    ray: Ray = None,
 ) -> None:
     """Predict for the rows of a file."""
     from graftboost.cli import query_commands
 
+    if ray is not None:
+        from graftboost.cli import cluster_commands
+
+        cluster_commands.predict(model, data, output, probabilities, ray)
+        return
     query_commands.predict(model, data, output, probabilities)
 
 

@@ -22,14 +22,18 @@ class ChosenRows:
 
     def ids_in(self, store: Store) -> NDArray[np.int64]:
         """Return the ids of the selected rows."""
+        if self.condition is not None and not self.ids and self.ids_file is None:
+            return store.find(self.condition)
+        return self.given_ids()
+
+    def given_ids(self) -> NDArray[np.int64]:
+        """Return the ids that are given one by one, or in a file."""
         given = sum([bool(self.ids), self.ids_file is not None, self.condition is not None])
         if given != 1:
             raise ValueError(
                 f"{given or 'None'} of IDS, --ids-file and --where {'were' if given else 'was'} "
                 "given. Select the rows in exactly one of these ways."
             )
-        if self.condition is not None:
-            return store.find(self.condition)
         ids = self.ids
         if self.ids_file is not None:
             text = sys.stdin.read() if str(self.ids_file) == "-" else self.ids_file.read_text()

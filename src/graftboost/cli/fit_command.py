@@ -48,9 +48,9 @@ def fit(
             f"{data} has no columns left for features. Use fewer columns for --keep and --drop."
         )
     y = _target(rows.column(roles.target))
-    classifies = _is_of_classes(y) if task == "auto" else task == "classification"
+    classifies = is_of_classes(y) if task == "auto" else task == "classification"
     kind = GraftBoostClassifier if classifies else GraftBoostRegressor
-    model = kind(**_parameters(parameters))
+    model = kind(**read_parameters(parameters))
     X = tables.features(rows, names, data)
     ids = None if roles.row_id is None else tables.column(rows, roles.row_id, data)
     weight = None if roles.weight is None else tables.column(rows, roles.weight, data)
@@ -99,13 +99,15 @@ def _target(column: Any) -> NDArray[Any]:
     return values
 
 
-def _is_of_classes(y: NDArray[Any]) -> bool:
+def is_of_classes(y: NDArray[Any]) -> bool:
+    """Tell whether a target is one of classes."""
     if y.dtype.kind in "iu":
         return len(np.unique(y)) <= MOST_CLASSES
     return y.dtype.kind != "f"
 
 
-def _parameters(given: list[str]) -> dict[str, Any]:
+def read_parameters(given: list[str]) -> dict[str, Any]:
+    """Return parameters that were given in the form NAME=VALUE."""
     parameters = {}
     for pair in given:
         name, equals, value = pair.partition("=")

@@ -144,6 +144,8 @@ def failing_clearly(command: Command) -> Command:
 
 
 def _fail(error: Exception) -> NoReturn:
+    from graftboost.distributed.errors import OutcomeUnknownError as LostOutcomeError
+    from graftboost.distributed.errors import ShardError
     from graftboost.persistence.file_format import InvalidFileError
     from graftboost.store import OutcomeUnknownError, StoreError, StoreLockedError
 
@@ -151,8 +153,19 @@ def _fail(error: Exception) -> NoReturn:
         StoreLockedError: LOCKED,
         InvalidFileError: DAMAGED,
         OutcomeUnknownError: UNKNOWN,
+        LostOutcomeError: UNKNOWN,
     }
-    expected = (ValueError, TypeError, OSError, KeyError, StoreError, StoreLockedError, ImportError)
+    expected = (
+        ValueError,
+        TypeError,
+        OSError,
+        KeyError,
+        ImportError,
+        StoreError,
+        StoreLockedError,
+        ShardError,
+        LostOutcomeError,
+    )
     if not isinstance(error, expected):
         raise error
     message = error.args[0] if isinstance(error, KeyError) and error.args else error

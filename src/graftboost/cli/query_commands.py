@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from graftboost.cli.chosen_rows import ChosenRows
 from graftboost.cli.column_roles import feature_names, text_columns
@@ -16,10 +17,6 @@ from graftboost.store import Receipt, Store, StoreError
 
 def predict(path: Path, data: Path, to: Path | None, probabilities: bool) -> None:
     """Predict for the rows of a file."""
-    import pyarrow as pa
-
-    from graftboost.cli import tables
-
     row_id = None
     if path.is_dir():
         with Store.open(path, read_only=True) as store:
@@ -28,6 +25,17 @@ def predict(path: Path, data: Path, to: Path | None, probabilities: bool) -> Non
         from graftboost.estimators import load
 
         model = load(path)
+    write_predictions(model, row_id, data, to, probabilities)
+
+
+def write_predictions(
+    model: Any, row_id: str | None, data: Path, to: Path | None, probabilities: bool
+) -> None:
+    """Predict for the rows of a file; if it has the column of ids, it is written as well."""
+    import pyarrow as pa
+
+    from graftboost.cli import tables
+
     rows = tables.read(data, text=text_columns(model))
     X = tables.features(rows, feature_names(model), data)
     columns = {}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftboost._engine import EngineModel
-from graftboost.distributed.folder import Folder
+from graftboost.distributed.folder import Folder, open_folder
 from graftboost.distributed.operation import Operation
 from graftboost.input.row_ids import NO_IDS
 from graftboost.persistence import model_file
@@ -26,6 +26,11 @@ SHARDS = "shards-"
 def generation_of(attempt: str) -> str:
     """Return the name of the shards that an attempt to begin has started, and of their folder."""
     return f"{SHARDS}{attempt}"
+
+
+def has_model(storage: str) -> bool:
+    """Tell whether there are the files of a model."""
+    return ModelFiles(open_folder(storage)).latest_epoch() > 0
 
 
 def shard_folder(folder: Folder, generation: str, index: int) -> Folder:

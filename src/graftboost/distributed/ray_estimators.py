@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from graftboost.distributed.fitting import Estimator
 from graftboost.distributed.folder import open_folder
-from graftboost.distributed.model_files import Request, generation_of
+from graftboost.distributed.model_files import Request, generation_of, has_model
 from graftboost.distributed.moving import gather
 from graftboost.distributed.ray_client import RayClient, absolute
 from graftboost.distributed.ray_shards import RayHost
@@ -72,6 +73,7 @@ class RayModel(BaseEstimator):
         sample_weight: ArrayLike | str | None = None,
         *,
         row_ids: ArrayLike | str | None = None,
+        drop: Sequence[str] = (),
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: ArrayLike | None = None,
@@ -87,6 +89,8 @@ class RayModel(BaseEstimator):
             Targets; unless X is a local table, the name of their column.
         sample_weight, row_ids : array-like or str, default=None
             Weights and ids of rows, or the names of their columns.
+        drop : sequence of str, default=()
+            Columns to ignore, unless X is a local table.
         X_val, y_val, sample_weight_val : default=None
             Validation rows, which are local.
 
@@ -95,7 +99,7 @@ class RayModel(BaseEstimator):
         self
             The fitted estimator.
         """
-        sources = divide_rows(X, y, sample_weight, row_ids, self.n_shards)
+        sources = divide_rows(X, y, sample_weight, row_ids, self.n_shards, drop)
         estimator = self._local(**self._local_parameters())
         line = None
         if self.verbose:
@@ -161,23 +165,32 @@ class RayModel(BaseEstimator):
         return made
 
     @classmethod
-    def connect(cls, name: str) -> Self:
+    def connect(cls, name: str, *, storage: str | os.PathLike[str] | None = None) -> Self:
         """Return a model that another driver has made.
 
         Parameters
         ----------
         name : str
             Its `name_`.
+        storage : path or URL, default=None
+            The storage of the model. If its processes are not running, they are started again and
+            continue with its files.
 
         Returns
         -------
         RayGraftBoostClassifier or RayGraftBoostRegressor
             The model. `n_shards` and the like have their default values.
         """
-        made = cls()
+        made = cls(storage=storage)
         made.name_ = name
-        made._settings = None
-        made._follow(RayClient.find(name, made.timeout))
+        made._settings = (name, made._storage_of(name), {})
+        try:
+            client = RayClient.find(name, made.timeout)
+        except ValueError:
+            if storage is None or not has_model(made._settings[1]):
+                raise
+            client = RayClient.start(*made._settings, made.timeout)
+        made._follow(client)
         made.set_params(**made._frozen.get_params(deep=False))
         return made
 
@@ -220,7 +233,7 @@ class RayModel(BaseEstimator):
     def _follow(self, client: RayClient) -> None:
         """Use a model of the cluster, and copy its trees for predictions."""
         self._client = client
-        self._version = ""
+        self._version: str | None = None
         self._renew()
 
     def _renew(self) -> None:
@@ -357,6 +370,10 @@ class RayModel(BaseEstimator):
         check_is_fitted(self)
         self._client.shutdown()
         del self._client
+
+    def frozen(self) -> Estimator:
+        """Return the model without its rows, for predictions that need no cluster."""
+        return copy.copy(self._trees())
 
     # --- predictions ----------------------------------------------------------------------------
 

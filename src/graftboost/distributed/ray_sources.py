@@ -46,17 +46,19 @@ class ReferredRows:
         return rows
 
 
-def divide_rows(X: Any, y: Any, sample_weight: Any, row_ids: Any, n_shards: int) -> list[Source]:
+def divide_rows(
+    X: Any, y: Any, sample_weight: Any, row_ids: Any, n_shards: int, drop: Sequence[str] = ()
+) -> list[Source]:
     """Return a source of rows for each shard."""
     if is_dataset(X):
-        roles = _roles(y, sample_weight, row_ids)
+        roles = _roles(y, sample_weight, row_ids, drop)
         blocks = X.to_arrow_refs()
         return [ReferredFrames(piece, roles) for piece in _pieces(blocks, n_shards, "blocks of X")]
     if isinstance(X, list | tuple) and X and isinstance(X[0], ray.ObjectRef):
-        roles = _roles(y, sample_weight, row_ids)
+        roles = _roles(y, sample_weight, row_ids, drop)
         return [ReferredFrames(piece, roles) for piece in _pieces(X, n_shards, "references")]
     if isinstance(X, list | tuple) and X and isinstance(X[0], str | os.PathLike):
-        roles = _roles(y, sample_weight, row_ids)
+        roles = _roles(y, sample_weight, row_ids, drop)
         paths = [os.fspath(path) for path in X]
         return [ParquetFiles(piece, roles) for piece in _pieces(paths, n_shards, "files")]
     return _divide_table(X, y, sample_weight, row_ids, n_shards)
@@ -67,14 +69,14 @@ def is_dataset(X: Any) -> bool:
     return type(X).__module__.startswith("ray.data")
 
 
-def _roles(y: Any, sample_weight: Any, row_ids: Any) -> ColumnRoles:
+def _roles(y: Any, sample_weight: Any, row_ids: Any, drop: Sequence[str]) -> ColumnRoles:
     for argument, value in (("y", y), ("sample_weight", sample_weight), ("row_ids", row_ids)):
         if not isinstance(value, str) and (value is not None or argument == "y"):
             raise TypeError(
                 f"{argument} is of type {type(value).__name__}, but X is not a local table, so the "
                 "name of a column is expected."
             )
-    return ColumnRoles(y, row_ids, sample_weight)
+    return ColumnRoles(y, row_ids, sample_weight, tuple(drop))
 
 
 def _pieces(items: Sequence[Any], n_shards: int, what: str) -> list[Sequence[Any]]:

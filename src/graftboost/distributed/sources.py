@@ -27,18 +27,21 @@ class ColumnRoles:
         The column with the targets.
     row_ids, sample_weight : str or None
         The columns with ids and weights, if there are any.
+    drop : tuple of str
+        Columns that are ignored.
     """
 
     target: str
     row_ids: str | None = None
     sample_weight: str | None = None
+    drop: tuple[str, ...] = ()
 
     def divide(self, frame: Any) -> RawRows:
         """Return the features and the other columns of a data frame apart."""
         import narwhals as nw
 
         frame = nw.from_native(frame, eager_only=True)
-        for role in (self.target, self.row_ids, self.sample_weight):
+        for role in (self.target, self.row_ids, self.sample_weight, *self.drop):
             if role is not None and role not in frame.columns:
                 raise ValueError(
                     f"there is no column {role!r} in the table, which has the columns "
@@ -51,7 +54,7 @@ class ColumnRoles:
         features = [
             name
             for name in frame.columns
-            if name not in (self.target, self.row_ids, self.sample_weight)
+            if name not in (self.target, self.row_ids, self.sample_weight, *self.drop)
         ]
         ids = None if self.row_ids is None else frame[self.row_ids].to_numpy()
         weight = None if self.sample_weight is None else frame[self.sample_weight].to_numpy()
@@ -92,7 +95,7 @@ class GivenFrames:
             frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame)
             for frame in self.frames
         ]
-        return self.roles.divide(pa.concat_tables(tables, promote_options="permissive"))
+        return self.roles.divide(_joined(tables))
 
 
 @dataclass(frozen=True)
@@ -104,8 +107,19 @@ class ParquetFiles:
 
     def read(self) -> RawRows:
         """See `Source`."""
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         tables = [pq.read_table(path) for path in self.paths]
-        return self.roles.divide(pa.concat_tables(tables, promote_options="permissive"))
+        return self.roles.divide(_joined(tables))
+
+
+def _joined(tables: Sequence[Any]) -> Any:
+    """Return tables of Arrow as one; columns of text become categorical."""
+    import pyarrow as pa
+
+    table = pa.concat_tables(tables, promote_options="permissive")
+    for position, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            categories = table.column(position).dictionary_encode()
+            table = table.set_column(position, field.name, categories)
+    return table
