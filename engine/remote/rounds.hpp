@@ -15,7 +15,7 @@
 
 namespace graftboost {
 
-// The kinds of requests that a message consists of. See shard_server.cpp for what each one does.
+// The kinds of requests that a message consists of. See requests.hpp.
 enum class RequestKind : std::uint32_t;
 
 // What a message is for: to read something, while no operation is under way; to work on an operation;

@@ -68,6 +68,7 @@ class Coordinator:
         self._exchange: ShardExchange | None = None
         self._estimator: Estimator | None = None
         self._request: Request | None = None  # of the operation under way
+        self._given_ids: Any = None  # of the rows that it adds; None if they are numbered
         self._current = ""  # its name
         self._working: ShardExchange | None = None  # which it uses
         self._interrupted = ""  # the name of a request that is to be undone
@@ -276,7 +277,8 @@ class Coordinator:
         elif named.get("remove") is not None:
             removed = estimator._ids_to_remove(named["remove"], "remove")
             named = {**named, "remove": removed}
-        self._request = Request(request, named.get("row_ids"), removed)
+        self._request = Request(request, NO_IDS, removed)
+        self._given_ids = named.get("row_ids")
         try:
             with self._doing(request, self._known_exchange()):
                 result = getattr(estimator, method)(*arguments, **named)
@@ -329,17 +331,17 @@ class Coordinator:
         if self._request is None or before is None:
             return  # a model begins: `_begin_once` decides that
         assert self._estimator is not None
-        request, next_id = self._request, self._estimator._next_id
-        added = request.added_ids
-        if added is None:
-            added = np.arange(before.next_id, next_id, dtype=np.int64)
+        next_id = self._estimator._next_id
+        added = np.arange(before.next_id, next_id, dtype=np.int64)
+        if self._given_ids is not None:
+            added = np.asarray(self._given_ids, np.int64).reshape(-1)
         decision = replace(
             before,
             operation=operation,
             next_id=next_id,
             classes=_latest_classes(self._estimator),
             node_half=node_half,
-            request=replace(request, added_ids=np.asarray(added, np.int64).reshape(-1)),
+            request=replace(self._request, added_ids=added),
             earlier=_earlier(before),
         )
         self._write(self._epoch, decision, before)

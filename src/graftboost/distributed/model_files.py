@@ -47,12 +47,11 @@ class Request:
     name : str
         The name that the caller gave it.
     added_ids, removed_ids : ndarray of int64
-        The rows that it added and removed. Until it is decided, `added_ids` is None if the rows are
-        numbered.
+        The rows that it added and removed.
     """
 
     name: str
-    added_ids: NDArray[np.int64] | None
+    added_ids: NDArray[np.int64]
     removed_ids: NDArray[np.int64]
 
 
@@ -154,7 +153,6 @@ class ModelFiles:
         }
         arrays = {"node_half": Pieces.of(np.frombuffer(decision.node_half, np.uint8))}
         if request is not None:
-            assert request.added_ids is not None
             arrays["added_ids"] = Pieces.of(request.added_ids)
             arrays["removed_ids"] = Pieces.of(request.removed_ids)
         self.folder.write(_decided(epoch), header, arrays)

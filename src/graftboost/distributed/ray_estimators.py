@@ -41,6 +41,9 @@ class RayModel(BaseEstimator):
     """
 
     _local: ClassVar[type[Estimator]]  # the estimator that has the other parameters
+    _settings: tuple[str, str, dict[str, Any]]  # name, storage and resources of the model
+    _client: RayClient
+    _frozen: Estimator
 
     def __init__(
         self,
@@ -377,7 +380,7 @@ class RayModel(BaseEstimator):
 
     # --- predictions ----------------------------------------------------------------------------
 
-    def _trees(self) -> Any:
+    def _trees(self) -> Estimator:
         """Return the model for predictions, as of the last change by anyone."""
         check_is_fitted(self)
         self._renew()
