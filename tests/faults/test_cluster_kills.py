@@ -129,7 +129,7 @@ def test_every_state_is_that_of_a_local_model(tmp_path: Path, address: str) -> N
     rng = random.Random(1)
     X, y = data()
     local = GraftBoostClassifier(**OPTIONS).fit(X[:N_FITTED], y[:N_FITTED])
-    remote = RayGraftBoostClassifier(**OPTIONS, storage=tmp_path, timeout=20)
+    remote = RayGraftBoostClassifier(**OPTIONS, storage=tmp_path)
     remote.fit(X[:N_FITTED], y[:N_FITTED])
     tally, n_killed = Tally(PROMISE), 0
     changes = operations(rng, X, y)

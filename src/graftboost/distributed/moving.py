@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 from graftboost._engine import EngineModel
@@ -19,7 +20,8 @@ def distribute(estimator: Estimator, exchange: ShardExchange) -> Estimator:
     model, shards = estimator._engine_model, exchange.shards
     node_half, bins = model.node_half(), model.bins
     shards.call_all("begin_empty", bins, node_half)
-    model.scatter(lambda message, _phase, _half: shards.answer_all("take", message))
+    number = itertools.count()
+    model.scatter(lambda message, *_: shards.answer_all("take", next(number), message))
     taken = sum(shards.call_all("end_taking", exchange.epoch, exchange.done))
     if taken != model.n_rows:
         raise ShardError(f"{taken} of {model.n_rows} rows have reached the shards")

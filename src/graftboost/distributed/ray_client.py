@@ -13,7 +13,7 @@ from ray import exceptions
 from graftboost.distributed.errors import ChangedError, OutcomeUnknownError, ShardError
 from graftboost.distributed.ray_coordinator import CoordinatorActor
 from graftboost.distributed.ray_shards import NAMESPACE, RayHost
-from graftboost.distributed.ray_waiting import PULSE, pulses_of
+from graftboost.distributed.ray_waiting import PULSE, SECONDS_TO_START, has_started, pulses_of
 from graftboost.distributed.shards import Answers
 from graftboost.estimators.progress import ProgressLine
 
@@ -106,19 +106,22 @@ class RayClient:
         failure: type[Exception],
         line: ProgressLine | None = None,
     ) -> Any:
-        for call in range(MOST_CALLS):
+        for _ in range(MOST_CALLS):
             ref = getattr(self._actor, method).remote(*arguments, **named)
             try:
                 return self._result(ref, failure, line)
             except exceptions.RayActorError as error:
-                if call == MOST_CALLS - 1:
+                if not has_started(self._actor):
                     raise failure(
-                        f"The process of the node half of model {self.name!r} has ended "
-                        f"{MOST_CALLS} times during this call. Check the memory and the logs of "
-                        "its machine. Its files are complete; the next call continues with them."
+                        f"The process of the node half of model {self.name!r} has ended, and could "
+                        f"not be started again within {SECONDS_TO_START:g} s. Its files are complete. "
+                        "Check that the machines of the cluster are running, then call again."
                     ) from error
-                time.sleep(0.5)
-        raise AssertionError
+        raise failure(
+            f"The process of the node half of model {self.name!r} has ended {MOST_CALLS} times "
+            "during this call. Check the memory and the logs of its machine. Its files are "
+            "complete; the next call continues with them."
+        )
 
     def _result(self, ref: Any, failure: type[Exception], line: ProgressLine | None) -> Any:
         wait = self._timeout if line is None else min(self._timeout, 0.5)
@@ -135,11 +138,12 @@ class RayClient:
                 self._show_progress(line)
             if time.monotonic() - last < self._timeout:
                 continue
-            if pulses_of({0: self._actor}, self._timeout)[0] is None:
+            patience = max(self._timeout, SECONDS_TO_START)  # it may be starting
+            if pulses_of({0: self._actor}, patience).get(0, 0) is None:
                 raise failure(
-                    f"The node half of model {self.name!r} did not answer within "
-                    f"{self._timeout:g} s. Its files are complete. Check that the machines of the "
-                    "cluster are running, then call again."
+                    f"The node half of model {self.name!r} did not answer within {patience:g} s. "
+                    "Its files are complete. Check that the machines of the cluster are running, "
+                    "then call again."
                 )
             last = time.monotonic()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,14 @@ from graftboost._engine import add_sums
 from graftboost.distributed.errors import OutOfStepError, ShardLostError
 from graftboost.distributed.folder import open_folder
 from graftboost.distributed.model_files import shard_folder
-from graftboost.distributed.ray_waiting import LEAST_LOAD, PULSE, Alive, pulses_of
+from graftboost.distributed.ray_waiting import (
+    LEAST_LOAD,
+    PULSE,
+    SECONDS_TO_START,
+    Alive,
+    has_started,
+    pulses_of,
+)
 from graftboost.distributed.shard import Shard
 from graftboost.distributed.shards import Answers, combine
 
@@ -93,6 +99,7 @@ class RayShards:
         self._resources = resources
         self._timeout = timeout
         self._actors = [self._start(index) for index in range(n_shards)]
+        self._started: set[int] = set()
 
     def _start(self, index: int) -> Any:
         n_cpus = int(ray.cluster_resources().get("CPU", 0))
@@ -151,12 +158,13 @@ class RayShards:
     # --- results ------------------------------------------------------------------------------
 
     def _results(self, asked: dict[int, Any]) -> list[Any]:
-        try:
-            return list(ray.get(list(asked.values()), timeout=self._timeout))
-        except exceptions.RayError:
-            pass
+        with contextlib.suppress(exceptions.RayError):
+            results = list(ray.get(list(asked.values()), timeout=self._timeout))
+            self._started.update(asked)
+            return results
         stuck = self._wait(dict(asked))
-        results, lost = [], None
+        results = []
+        lost = None
         for index, ref in asked.items():
             try:
                 if index in stuck:
@@ -179,10 +187,14 @@ class RayShards:
             waiting = {index: ref for index, ref in waiting.items() if ref in set(left)}
             if not waiting:
                 return stuck
-            pulses = pulses_of({index: self._actors[index] for index in waiting}, self._timeout)
+            patience = self._timeout
+            if waiting.keys() - self._started:
+                patience = max(patience, SECONDS_TO_START)
+            pulses = pulses_of({index: self._actors[index] for index in waiting}, patience)
+            self._started.update(pulses)
             for index, now in pulses.items():
                 if now is None:
-                    stuck[index] = f"it did not answer within {self._timeout:g} s"
+                    stuck[index] = f"it did not answer within {patience:g} s"
                 elif index in used and now - used[index] < LEAST_LOAD * self._timeout:
                     stuck[index] = f"it has made no progress for {self._timeout:g} s"
                 else:
@@ -209,24 +221,22 @@ class RayShards:
     def restart(self, index: int) -> None:
         """See `Shards`."""
         # Ray starts an actor again that has ended. One that was ended for good is made anew.
-        deadline = time.monotonic() + self._timeout
-        while True:
-            try:
-                ray.get(self._actors[index].pulse.remote(), timeout=self._timeout)
-                return
-            except exceptions.GetTimeoutError as error:
-                raise ShardLostError(index, self._why_not_started()) from error
-            except exceptions.RayActorError as error:
-                if time.monotonic() > deadline:
-                    raise ShardLostError(index, self._why_not_started()) from error
-                time.sleep(0.1)
-                with contextlib.suppress(ValueError):  # its name is still taken
-                    self._actors[index] = self._start(index)
+        try:
+            ray.get(self._actors[index].pulse.remote(), timeout=self._timeout)
+            return
+        except exceptions.ActorDiedError:
+            with contextlib.suppress(ValueError):  # its name is still taken
+                self._actors[index] = self._start(index)
+        except (exceptions.RayActorError, exceptions.GetTimeoutError):
+            pass
+        self._started.discard(index)
+        if not has_started(self._actors[index]):
+            raise ShardLostError(index, self._why_not_started())
 
     def _why_not_started(self) -> str:
         free = ray.available_resources().get("CPU", 0)
         return (
-            f"it could not be started within {self._timeout:g} s. The cluster has "
+            f"it could not be started within {SECONDS_TO_START:g} s. The cluster has "
             f"{ray.cluster_resources().get('CPU', 0):g} CPUs, of which {free:g} are free, and "
             f"resources_per_shard is {self._resources}"
         )

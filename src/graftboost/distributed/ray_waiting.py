@@ -10,6 +10,7 @@ from ray import exceptions
 
 PULSE = "pulse"  # the group of methods that are answered while others are at work
 LEAST_LOAD = 0.01  # of one CPU, of a process that makes progress
+SECONDS_TO_START = 60.0  # a process, at most
 
 
 class Alive:
@@ -22,13 +23,32 @@ class Alive:
 
 
 def pulses_of(actors: dict[int, Any], timeout: float) -> dict[int, float | None]:
-    """Return the CPU time of each actor, or None for those that do not answer in time."""
+    """Return the CPU time of each actor, or None for those that do not answer in time.
+
+    An actor whose process has ended has no place in the result: other calls of it fail as well.
+    """
     asked = {index: actor.pulse.remote() for index, actor in actors.items()}
     ray.wait(list(asked.values()), num_returns=len(asked), timeout=timeout)
     found: dict[int, float | None] = {}
     for index, ref in asked.items():
         try:
             found[index] = ray.get(ref, timeout=0)
-        except (exceptions.GetTimeoutError, exceptions.RayActorError):
+        except exceptions.GetTimeoutError:
             found[index] = None
+        except exceptions.RayActorError:
+            continue
     return found
+
+
+def has_started(actor: Any) -> bool:
+    """Wait until Ray has started the process of an actor, or started it again."""
+    deadline = time.monotonic() + SECONDS_TO_START
+    while time.monotonic() < deadline:
+        try:
+            ray.get(actor.pulse.remote(), timeout=SECONDS_TO_START)
+            return True
+        except exceptions.GetTimeoutError:
+            return False
+        except exceptions.RayActorError:
+            time.sleep(0.1)
+    return False

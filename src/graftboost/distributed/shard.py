@@ -58,6 +58,7 @@ class Shard:
     folder: Folder
     n_threads: int = 1
     _part: Part | None = None
+    _n_taken: int = 0  # messages that brought rows
     _table: TableToBin | None = None
     _server: ShardServer | None = None
     _epoch: int = 0
@@ -135,9 +136,14 @@ class Shard:
             bins, node_half, self.index, self.n_shards, self.n_threads
         )
 
-    def take(self, message: bytes) -> Answer:
-        """Take rows of a message."""
-        return self._known_server().execute(message)
+    def take(self, number: int, message: bytes) -> Answer:
+        """Take rows of message `number`, unless it was taken before."""
+        if number == self._n_taken:
+            self._answer = self._known_server().execute(message)
+            self._n_taken += 1
+        if number != self._n_taken - 1 or self._answer is None:
+            raise self._out_of_step()
+        return self._answer
 
     def end_taking(self, epoch: int, done: Operation) -> int:
         """Write the rows that messages brought to a file; return their number."""
