@@ -21,7 +21,7 @@ from graftboost.distributed.errors import (
     ShardError,
     ShardLostError,
 )
-from graftboost.distributed.folder import LocalFolder
+from graftboost.distributed.folder import LocalFolder, open_folder
 from graftboost.distributed.shards import ShardsInProcess
 from graftboost.distributed.sources import GivenRows, RawRows
 from graftboost.persistence.atomic_file import UncertainError
@@ -52,8 +52,8 @@ class Unreliable(ShardsInProcess):
 class Cluster:
     """A coordinator with shards in this process, for which it is the host."""
 
-    def __init__(self, path: Path) -> None:
-        self.root = LocalFolder(path)
+    def __init__(self, path: Path | str) -> None:
+        self.root = open_folder(path)
         self.coordinator = Coordinator(self.root, self)
 
     def open(self, n_shards: int, generation: str) -> Unreliable:
@@ -493,6 +493,23 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     assert other.digest == cluster.digest
     with pytest.raises(FileNotFoundError, match="there is no model"):
         other.coordinator.load("", LocalFolder(tmp_path / "nothing"))
+
+
+def test_an_object_store() -> None:
+    pytest.importorskip("fsspec")
+    X, y = shuffled(load_iris)
+    cluster = Cluster("memory://models/iris")
+    cluster.fit(GraftBoostClassifier(**SMALL), X, y, 2)
+    local = GraftBoostClassifier(**SMALL).fit(X, y)
+    cluster.coordinator.call("", "remove", [3])
+    local.remove([3])
+    cluster.coordinator.rebalance("", 3)
+    cluster.lose_node_half()
+    assert cluster.digest == digest(local._engine_model)
+    assert len(cluster.root.folders()) == 1
+    cluster.coordinator.compact()
+    cluster.shards.kill(1)
+    cluster.coordinator.fitted().check_state()
 
 
 def test_files_that_are_missing_are_named(tmp_path: Path) -> None:

@@ -114,8 +114,9 @@ class RayClient:
                 if not has_started(self._actor):
                     raise failure(
                         f"The process of the node half of model {self.name!r} has ended, and could "
-                        f"not be started again within {SECONDS_TO_START:g} s. Its files are complete. "
-                        "Check that the machines of the cluster are running, then call again."
+                        f"not be started again within {SECONDS_TO_START:g} s. Its files are "
+                        "complete. Check that the machines of the cluster are running, then call "
+                        "again."
                     ) from error
         raise failure(
             f"The process of the node half of model {self.name!r} has ended {MOST_CALLS} times "
