@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import datasets
-from benchmarks import accuracy, columns, many_rows, memory, store, threads
+from benchmarks import accuracy, columns, distributed, many_rows, memory, store, threads
 from benchmarks.arguments import command_of, parser, refusal
 from benchmarks.builds import parts as builds
 from benchmarks.builds.build import BuildError
@@ -87,6 +87,8 @@ def _measure_all(args: argparse.Namespace) -> None:
         _store(args)
     if args.what in ("sparse", "all"):
         _sparse(args)
+    if args.what == distributed.KIND:  # needs Ray and Dask, so it is not among all
+        _distributed(args)
     _say(f"done in {time.perf_counter() - start:.0f} s; saved in {args.output}")
 
 
@@ -283,6 +285,18 @@ def _store(args: argparse.Namespace) -> None:
     run = _begin(args, store.KIND, [LIBRARIES[OURS], *peers], _repeats(args))
     for name in _left(run, [*names, store.HELP]):
         run.records += store.measure_store(name, run.settings, run.repeats, args.quick, _say)
+        run.save(args.output)
+    _finish(run, args.output)
+
+
+def _distributed(args: argparse.Namespace) -> None:
+    names = list(distributed.QUICK if args.quick else distributed.DATA)
+    if args.data:
+        names = [name for name in names if name in args.data]
+    _require(names)
+    run = _begin(args, distributed.KIND, [LIBRARIES[OURS]], _repeats(args, usual=2))
+    for name in _left(run, names):
+        run.records += distributed.measure(name, run.settings, run.repeats, _say)
         run.save(args.output)
     _finish(run, args.output)
 

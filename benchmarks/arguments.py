@@ -74,6 +74,7 @@ def parser() -> argparse.ArgumentParser:
             "updates",
             "store",
             "sparse",
+            "distributed",
             "all",
             "builds",
             "report",

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from benchmarks import accuracy, columns, import_time, many_rows, memory, store, threads
+from benchmarks import (
+    accuracy,
+    columns,
+    import_time,
+    many_rows,
+    memory,
+    store,
+    threads,
+)
 from benchmarks.goal import Goal, percent, times
 from benchmarks.libraries import OURS, YARDSTICK
 from benchmarks.markdown import table

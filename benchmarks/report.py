@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import median
 
-from benchmarks import accuracy, columns, import_time, many_rows, store, threads
+from benchmarks import accuracy, columns, distributed, import_time, many_rows, store, threads
 from benchmarks.goals import geometric_mean, summary
 from benchmarks.libraries import ALL_LIBRARIES, LIBRARIES, OURS, YARDSTICK
 from benchmarks.markdown import four_digits, in_bytes, in_percent, in_seconds, table
@@ -16,6 +16,7 @@ from benchmarks.updates import parts as updates
 TEXTS: dict[str, Callable[[Run], str]] = {
     accuracy.KIND: accuracy.text,
     columns.KIND: columns.text,
+    distributed.KIND: distributed.text,
     many_rows.KIND: many_rows.text,
     store.KIND: store.text,
     threads.KIND: threads.text,
@@ -136,7 +137,7 @@ def _circumstances(run: Run) -> str:
     facts += [machine["system"], f"Python {machine['Python']}"]
     versions = [f"{title} {version}" for title, version in run.versions.items()]
     how = [str(run.settings)] if run.kind != "import" else []
-    if run.kind in ("fit", "import", columns.KIND, many_rows.KIND, store.KIND):
+    if run.kind in ("fit", "import", columns.KIND, distributed.KIND, many_rows.KIND, store.KIND):
         how.append(f"best of {run.repeats}")
     if run.kind == "fit":
         turns = [len(r.samples["fit_seconds"]) for r in run.records if not r.failure]

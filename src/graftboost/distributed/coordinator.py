@@ -17,7 +17,7 @@ from graftboost.distributed.errors import (
     ShardError,
     ShardLostError,
 )
-from graftboost.distributed.exchange import READ, ShardExchange
+from graftboost.distributed.exchange import READ, ShardExchange, Traffic
 from graftboost.distributed.fitting import Estimator, fit_shards
 from graftboost.distributed.folder import Folder
 from graftboost.distributed.model_files import (
@@ -382,6 +382,11 @@ class Coordinator:
         """Write the rows of all shards as they are; files with removed rows are erased."""
         self._forget_categories()
         self._known_exchange().call_all("compact")
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was exchanged with the present shards since this process has used them."""
+        return self._known_exchange().traffic
 
     # --- reading ----------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from graftboost.distributed.errors import (
@@ -20,6 +21,32 @@ READ, WORK, PREPARE, COMMIT, UNDO = range(5)  # the phases of messages, as the e
 MOST_RESTARTS = 5  # of one shard, in one operation
 
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What the node half has exchanged with its shards.
+
+    Attributes
+    ----------
+    n_rounds : int
+        Messages that all shards have answered.
+    n_bytes_sent, n_bytes_received : int
+        The bytes of messages, each counted once, and of all answers that have reached the node
+        half.
+    """
+
+    n_rounds: int = 0
+    n_bytes_sent: int = 0
+    n_bytes_received: int = 0
+
+    def after(self, n_bytes_sent: int, n_bytes_received: int) -> Traffic:
+        """Return the traffic after one more round."""
+        return Traffic(
+            self.n_rounds + 1,
+            self.n_bytes_sent + n_bytes_sent,
+            self.n_bytes_received + n_bytes_received,
+        )
 
 
 class ShardExchange:
@@ -45,8 +72,8 @@ class ShardExchange:
     ----------
     is_interrupted : bool
         Whether the operation under way is to fail at its next message. Set by another thread.
-    n_rounds, n_bytes_sent, n_bytes_received : int
-        Messages so far, their bytes, and the bytes of all answers.
+    traffic : Traffic
+        What was exchanged so far.
     """
 
     def __init__(
@@ -65,7 +92,7 @@ class ShardExchange:
         self._restarts: Counter[int] = Counter()
         self._failure = ""  # why this exchange cannot be used any more
         self.is_interrupted = False
-        self.n_rounds = self.n_bytes_sent = self.n_bytes_received = 0
+        self.traffic = Traffic()
 
     def __call__(self, message: bytes, phase: int, node_half: bytes) -> Answers:
         """Exchange a message with all shards, as the engine asks for."""
@@ -79,9 +106,7 @@ class ShardExchange:
             answers = self._work(message)
             if phase == PREPARE:
                 self._prepare(node_half)
-        self.n_rounds += 1
-        self.n_bytes_sent += len(message)
-        self.n_bytes_received += sum(map(len, answers[0])) + sum(map(len, answers[1]))
+        self.traffic = self.traffic.after(len(message), sum(map(len, (*answers[0], *answers[1]))))
         return answers
 
     def check(self) -> None:

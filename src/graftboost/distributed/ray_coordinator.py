@@ -9,6 +9,7 @@ from typing import Any
 import ray
 
 from graftboost.distributed.coordinator import Coordinator
+from graftboost.distributed.exchange import Traffic
 from graftboost.distributed.fitting import Estimator
 from graftboost.distributed.folder import open_folder
 from graftboost.distributed.ray_shards import RayHost
@@ -106,6 +107,10 @@ class CoordinatorActor(Alive):
     def close(self) -> None:
         """End the shards."""
         self._coordinator.close()
+
+    def traffic(self) -> Traffic:
+        """Return what was exchanged with shards."""
+        return self._coordinator.traffic
 
     # --- reading ----------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from graftboost.distributed.exchange import Traffic
 from graftboost.distributed.fitting import Estimator
 from graftboost.distributed.folder import open_folder
 from graftboost.distributed.model_files import Request, generation_of, has_model
@@ -346,6 +347,13 @@ class RayModel(BaseEstimator):
     def n_rows_(self) -> int:
         """Number of rows that all shards hold."""
         return int(self._client.read("read", "n_rows_"))
+
+    @property
+    def traffic_(self) -> Traffic:
+        """Rounds and bytes exchanged with shards since the model began, or was restored."""
+        check_is_fitted(self)
+        traffic: Traffic = self._client.read("traffic")
+        return traffic
 
     def _of_batches(self, X: Any, method: str) -> Any:
         """Predict for the rows of a Dataset, block by block, wherever they are."""
