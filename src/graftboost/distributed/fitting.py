@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,15 +16,15 @@ from graftboost.distributed.part import PartFacts, PartPlan, PlannedFacts
 from graftboost.distributed.shards import Shards
 from graftboost.distributed.sources import Source
 from graftboost.estimators import GraftBoostClassifier, GraftBoostRegressor
+from graftboost.estimators.learning import fitted_attributes
 from graftboost.estimators.memory import stats_bytes
 from graftboost.estimators.progress import OnIteration
 from graftboost.estimators.seed import draw_seed
 from graftboost.estimators.threads import thread_count
-from graftboost.estimators.update_lock import UpdateLock
 from graftboost.input.bin_edges import check_bin_edges
 from graftboost.input.categories import Categories
 from graftboost.input.columns import Columns
-from graftboost.input.rows import Rows, join_rows
+from graftboost.input.rows import Rows, check_enough_to_train, join_rows
 from graftboost.input.sparse import for_engine
 from graftboost.input.table import Table
 from graftboost.input.targets import check_labels
@@ -82,24 +84,13 @@ def fit_shards(
     if holds_out:
         planned = _hold_out_one(shards, plans, planned)
         validation = join_rows([part.validation for part in planned if part.validation is not None])
-    _check_enough(estimator, planned, validation, classes)
+    counts = functools.reduce(operator.add, (part.counts for part in planned))
+    check_enough_to_train(counts, validation, estimator.validation_fraction)
     if validation is not None:
         validation = validation.with_weights_near_one()
     bins = _find_bins(estimator, shards, columns, seed)
     engine_model = _train(estimator, exchange, bins, classes, seed, validation, on_iteration)
-    learned: dict[str, Any] = {
-        "_engine_model": engine_model,
-        "_update_lock": UpdateLock(),
-        "_next_id": next_id,
-        "_columns": columns,
-        "n_features_in_": columns.n_features,
-    }
-    if classes is not None:
-        learned["_classes"] = {len(classes): classes}
-        learned["_fitted_class_weights"] = (
-            None if class_weights is None else (classes.tolist(), class_weights.tolist())
-        )
-    return learned
+    return fitted_attributes(engine_model, next_id, columns, classes, class_weights)
 
 
 def _common_columns(facts: Sequence[PartFacts]) -> Columns:
@@ -178,40 +169,6 @@ def _hold_out_one(
     least = min(range(len(planned)), key=lambda index: planned[index].least_hash)
     held = shards.call(least, "hold_out_least", plans[least])
     return [held if index == least else part for index, part in enumerate(planned)]
-
-
-def _check_enough(
-    estimator: Estimator,
-    planned: Sequence[PlannedFacts],
-    validation: Rows | None,
-    classes: NDArray[Any] | None,
-) -> None:
-    """Raise if there is no row of positive weight to train on or to validate on."""
-    remedy = "Decrease validation_fraction, pass more rows, or pass X_val and y_val."
-    if not sum(part.n_rows for part in planned):
-        raise ValueError(
-            f"validation_fraction={estimator.validation_fraction} leaves no rows to train on. "
-            f"{remedy}"
-        )
-    if all(part.weights is not None and part.weights[2] == 0 for part in planned):
-        raise ValueError(
-            "No training row has a positive weight (sample_weight times class_weight). Pass a "
-            "positive weight for at least one row; with early_stopping, for a row that is not held "
-            "out."
-        )
-    if validation is not None and validation.weight is not None and not validation.weight.any():
-        raise ValueError(
-            "No row held out for validation has a positive weight (sample_weight times "
-            "class_weight). Increase validation_fraction, or pass X_val and y_val."
-        )
-    if classes is None:
-        return
-    counts = sum(part.class_counts for part in planned if part.class_counts is not None)
-    if not np.all(counts):
-        raise ValueError(
-            f"All rows of one class of y are held out for validation, which leaves none to train "
-            f"on. {remedy}"
-        )
 
 
 def _find_bins(estimator: Estimator, shards: Shards, columns: Columns, seed: int) -> BinMap:

@@ -13,7 +13,7 @@ from graftboost.distributed.sources import Source
 from graftboost.input.columns import Columns
 from graftboost.input.holdout import hashes_to_hold_out, threshold_to_hold_out
 from graftboost.input.row_ids import check_row_ids
-from graftboost.input.rows import Rows
+from graftboost.input.rows import RowCounts, Rows
 from graftboost.input.sparse import is_sparse
 from graftboost.input.table import Table, read_table
 from graftboost.input.targets import check_known_labels, check_target, count_labels
@@ -83,24 +83,18 @@ class PlannedFacts:
 
     Attributes
     ----------
-    n_rows : int
-        The number of rows to train on.
+    counts : RowCounts
+        The rows to train on.
     largest_id : int
         The largest id, also of rows that are held out; -1 without rows.
-    class_counts : ndarray or None
-        The number of rows of each class.
-    weights : tuple of float and int, or None
-        The least positive and the largest weight, and the number of positive ones.
     validation : Rows or None
         The rows that are held out.
     least_hash : int
         The least hash of an id, which decides what is held out if no row is.
     """
 
-    n_rows: int
+    counts: RowCounts
     largest_id: int
-    class_counts: NDArray[np.int64] | None
-    weights: tuple[float, float, int] | None
     validation: Rows | None
     least_hash: int
 
@@ -178,17 +172,7 @@ class Part:
 
     def planned(self, largest_id: int, plan: PartPlan) -> PlannedFacts:
         """Return what there is to know about the encoded rows."""
-        rows, counts, weights = self.rows, None, None
-        if plan.classes is not None:
-            counts = np.bincount(rows.y.astype(np.intp), minlength=len(plan.classes))
-        if rows.weight is not None:
-            positive = rows.weight[rows.weight > 0]
-            weights = (
-                float(positive.min(initial=np.inf)),
-                float(positive.max(initial=0.0)),
-                len(positive),
-            )
-        return PlannedFacts(len(rows.y), largest_id, counts, weights, None, 0)
+        return PlannedFacts(RowCounts.of(self.rows, plan.classes), largest_id, None, 0)
 
     def hold_out_least(self, plan: PartPlan) -> PlannedFacts:
         """Hold out the row with the least hash, because no shard has drawn one."""

@@ -14,17 +14,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from graftboost._engine import BinMap, EngineModel, SparseTable
 from graftboost.estimators.copying import Copyable
+from graftboost.estimators.learning import fitted_attributes
 from graftboost.estimators.memory import stats_bytes
 from graftboost.estimators.parameters import CONSTRAINTS
 from graftboost.estimators.progress import CallbackSupportMixin, OnIteration, Progress
 from graftboost.estimators.saving import Savable
 from graftboost.estimators.seed import draw_seed
 from graftboost.estimators.threads import thread_count
-from graftboost.estimators.update_lock import UpdateLock
 from graftboost.input.bin_edges import check_bin_edges
 from graftboost.input.columns import Columns
 from graftboost.input.row_ids import check_row_ids
-from graftboost.input.rows import Rows, check_enough_to_train, share_form
+from graftboost.input.rows import RowCounts, Rows, check_enough_to_train, share_form
 from graftboost.input.sparse import for_engine
 from graftboost.input.table import read_table
 from graftboost.input.weights import check_weight, warn_about_unequal_weights
@@ -181,7 +181,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         seed = draw_seed(self.random_state)
         if self.early_stopping and validation is None:
             rows, validation = rows.hold_out(self.validation_fraction, seed)
-        check_enough_to_train(rows, validation, classes, self.validation_fraction)
+        check_enough_to_train(RowCounts.of(rows, classes), validation, self.validation_fraction)
         if validation is not None:
             validation = validation.with_weights_near_one()
         bin_edges = check_bin_edges(self.bin_edges, table, columns)
@@ -200,18 +200,7 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         )
         if rows.weight is not None and not engine_model.gain_importances().any():
             warn_about_unequal_weights(rows.weight, self.min_samples_leaf, self.min_hessian)
-        learned: dict[str, Any] = {
-            "_engine_model": engine_model,
-            "_update_lock": UpdateLock(),
-            "_next_id": next_id,
-            "_columns": columns,
-            "n_features_in_": table.n_features,
-        }
-        if classes is not None:
-            learned["_classes"] = {len(classes): classes}
-            learned["_fitted_class_weights"] = (
-                None if class_weights is None else (classes.tolist(), class_weights.tolist())
-            )
+        learned = fitted_attributes(engine_model, next_id, columns, classes, class_weights)
         return learned, progress
 
     def _learn(self, learned: dict[str, Any], progress: Progress) -> None:

@@ -105,8 +105,40 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
     )
 
 
+@dataclass(frozen=True)
+class RowCounts:
+    """How many rows there are to train on.
+
+    Attributes
+    ----------
+    n_rows, n_weighted : int
+        All rows, and those of positive weight.
+    of_classes : ndarray of int or None
+        The rows of each class, of any weight; None for a regression.
+    """
+
+    n_rows: int
+    n_weighted: int
+    of_classes: NDArray[np.intp] | None
+
+    @classmethod
+    def of(cls, rows: Rows, classes: NDArray[Any] | None) -> RowCounts:
+        """Count rows."""
+        n_rows, of_classes = len(rows.y), None
+        if classes is not None:
+            of_classes = np.bincount(rows.y.astype(np.intp), minlength=len(classes))
+        weighted = n_rows if rows.weight is None else int(np.count_nonzero(rows.weight))
+        return cls(n_rows, weighted, of_classes)
+
+    def __add__(self, other: RowCounts) -> RowCounts:
+        of_classes = None
+        if self.of_classes is not None and other.of_classes is not None:
+            of_classes = self.of_classes + other.of_classes
+        return RowCounts(self.n_rows + other.n_rows, self.n_weighted + other.n_weighted, of_classes)
+
+
 def check_enough_to_train(
-    rows: Rows, validation: Rows | None, classes: NDArray[Any] | None, validation_fraction: float
+    left: RowCounts, validation: Rows | None, validation_fraction: float
 ) -> None:
     """Raise if there is no row of positive weight to train on or to validate on.
 
@@ -114,12 +146,12 @@ def check_enough_to_train(
     known to the model and gets a small probability. A bootstrap by weights can produce this case.
     """
     remedy = "Decrease validation_fraction, pass more rows, or pass X_val and y_val."
-    if not len(rows.y):
+    if not left.n_rows:
         raise ValueError(
             f"X has {len(validation.y) if validation else 0} sample(s), of which "
             f"validation_fraction={validation_fraction} leaves no rows to train on. {remedy}"
         )
-    if rows.weight is not None and not rows.weight.any():
+    if not left.n_weighted:
         raise ValueError(
             "No training row has a positive weight (sample_weight times class_weight). Pass a "
             "positive weight for at least one row; with early_stopping, for a row that is not held "
@@ -130,10 +162,7 @@ def check_enough_to_train(
             "No row held out for validation has a positive weight (sample_weight times "
             "class_weight). Increase validation_fraction, or pass X_val and y_val."
         )
-    if classes is None:
-        return
-    counts = np.bincount(rows.y.astype(np.intp), minlength=len(classes))
-    if not counts.all():
+    if left.of_classes is not None and not left.of_classes.all():
         raise ValueError(
             f"All rows of one class of y are held out for validation, which leaves none to train "
             f"on. {remedy}"
