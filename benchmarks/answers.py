@@ -9,7 +9,7 @@ from benchmarks import store as stores
 from benchmarks.goal import fold, percent
 from benchmarks.goals import geometric_mean
 from benchmarks.libraries import OURS, YARDSTICK
-from benchmarks.markdown import listed
+from benchmarks.markdown import in_seconds, listed
 from benchmarks.results import Run
 from benchmarks.updates.forgetting import pooled
 from benchmarks.updates.timing import times_faster
@@ -102,6 +102,20 @@ def store(runs: Runs) -> str:
         f"Opening a store, removing a row durably and closing the store is {faster} faster than "
         f"retraining LightGBM. A file for prediction has {size} times the size of LightGBM's text "
         "file."
+    )
+
+
+def distributed(runs: Runs) -> str:
+    """Whether models are the same, and what one row takes."""
+    run = runs.get("distributed")
+    if run is None:
+        return ""
+    records = [record for record in run.records if "is_same" in record.samples]
+    same = all(record.best("is_same") for record in records)
+    rows = _range([record.median("remove_seconds") or 0 for record in records], in_seconds)
+    return (
+        f"Distributed models are {'the same as' if same else 'NOT the same as'} those of one "
+        f"process, bit for bit. Removing one row takes {rows}."
     )
 
 

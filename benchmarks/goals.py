@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from benchmarks import (
     accuracy,
     columns,
+    distributed,
     import_time,
     many_rows,
     memory,
@@ -63,6 +64,7 @@ def goals(runs: Mapping[str, Run]) -> list[Goal]:
         ),
         *_goals_of_parts(updates.PARTS, runs),
         *store.goals(runs.get(store.KIND)),
+        *distributed.goals(runs.get(distributed.KIND)),
         *_goals_of_parts(sparse.PARTS, runs),
     ]
 

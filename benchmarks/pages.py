@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import accuracy, answers, columns, many_rows, store, threads
+from benchmarks import accuracy, answers, columns, distributed, many_rows, store, threads
 from benchmarks.goals import goals, goals_table
 from benchmarks.report import as_markdown
 from benchmarks.results import Run
@@ -94,6 +94,7 @@ python -m benchmarks accuracy                  # test losses over three splits
 python -m benchmarks updates                   # all tables of updates
 python -m benchmarks store                     # all tables of stores and files
 python -m benchmarks sparse                    # all tables of sparse data
+python -m benchmarks distributed               # Ray, and Dask for comparison; not part of all
 python -m benchmarks updates --only large      # millions of rows, with refits to compare with
 python -m benchmarks updates --only fractions --data adult --fidelity 0.5,0.75,0.9
 python -m benchmarks builds OLD NEW            # two builds of the engine compared, not saved
@@ -190,6 +191,23 @@ PAGES = (
                 "python -m benchmarks store",
                 "The time to open a store, remove a row durably and close it; the same as a "
                 "separate process; and a file for prediction. See [store.md](../store.md).",
+            ),
+        ),
+    ),
+    Page(
+        "distributed",
+        "Distributed models",
+        answers.distributed,
+        (
+            Section(
+                distributed.KIND,
+                "Shards on Ray",
+                "python -m benchmarks distributed",
+                "The shards of a model share the cores of this machine, so the figures show what "
+                "the distribution costs, not what it gains. A fit includes starting the processes, "
+                "moving the rows to them, and writing their files. The memory of a shard is what "
+                "its process takes beyond one without rows, relative to what its share of the "
+                "rows takes in a model of one process. See [distributed.md](../distributed.md).",
             ),
         ),
     ),

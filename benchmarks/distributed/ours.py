@@ -108,11 +108,13 @@ def _bytes_of_rows(model: Any) -> int:
     """Return how much memory the rows of a local model take, with what they recorded."""
     from graftboost.persistence.model_file import engine_contents
 
-    def size(state: bool) -> int:
-        arrays = engine_contents(model._engine_model, state=state, room=False)[1]
-        return sum(pieces.size * pieces.dtype.itemsize for pieces in arrays.values())
-
-    return size(state=True) - size(state=False)
+    arrays = engine_contents(model._engine_model, state=True, room=False)[1]
+    of_rows = ("row_", "tree_leaf_ids", "tree_recorded")
+    return sum(
+        pieces.size * pieces.dtype.itemsize
+        for name, pieces in arrays.items()
+        if name.startswith(of_rows)
+    )
 
 
 def _shards() -> list[psutil.Process]:

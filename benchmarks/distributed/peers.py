@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -27,7 +28,7 @@ def measure_peers(rows: Rows, settings: Settings, say: Callable[[str], None]) ->
             continue
         for measure, value in found.items():
             record.add(measure, value)
-        _, failure = _run(library, rows.name, settings, 1 + found["seconds"] / 2)
+        _, failure = _run(library, rows.name, settings, found["seconds"] / 2)
         record.case["killed"] = failure or "completes"
         say(
             f"{rows.name}  {library}: {found['seconds']:.2f} s, loss {found['loss']:.6f} (one "
@@ -48,6 +49,6 @@ def _run(
     except subprocess.TimeoutExpired:
         return None, f"hangs (ended after {LIMIT} s)"
     if done.returncode:
-        last = [line for line in done.stderr.splitlines() if line.strip()]
-        return None, f"raises {last[-1].split(':')[0] if last else done.returncode}"
+        kinds = re.findall(r"^[\w.]*(?:Error|Exception)\b", done.stderr, re.MULTILINE)
+        return None, f"raises {kinds[-1].split('.')[-1] if kinds else 'an error'}"
     return json.loads(done.stdout.splitlines()[-1]), None
