@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,6 @@ from graftboost.distributed.ray_waiting import (
     PULSE,
     SECONDS_TO_START,
     Alive,
-    has_started,
     pulses_of,
 )
 from graftboost.distributed.shard import Shard
@@ -221,17 +221,19 @@ class RayShards:
     def restart(self, index: int) -> None:
         """See `Shards`."""
         # Ray starts an actor again that has ended. One that was ended for good is made anew.
-        try:
-            ray.get(self._actors[index].pulse.remote(), timeout=self._timeout)
-            return
-        except exceptions.ActorDiedError:
-            with contextlib.suppress(ValueError):  # its name is still taken
-                self._actors[index] = self._start(index)
-        except (exceptions.RayActorError, exceptions.GetTimeoutError):
-            pass
         self._started.discard(index)
-        if not has_started(self._actors[index]):
-            raise ShardLostError(index, self._why_not_started())
+        deadline = time.monotonic() + SECONDS_TO_START
+        while time.monotonic() < deadline:
+            try:
+                ray.get(self._actors[index].pulse.remote(), timeout=SECONDS_TO_START)
+                return
+            except exceptions.ActorDiedError:
+                with contextlib.suppress(ValueError):  # its name is still taken
+                    self._actors[index] = self._start(index)
+            except (exceptions.RayActorError, exceptions.GetTimeoutError):
+                pass
+            time.sleep(0.1)
+        raise ShardLostError(index, self._why_not_started())
 
     def _why_not_started(self) -> str:
         free = ray.available_resources().get("CPU", 0)
