@@ -57,7 +57,7 @@ test-engine: $(STAMPS)/package  ## Run the C++ tests of the engine
 torture: $(STAMPS)/package $(STAMPS)/extra-test  ## Test every promise of reliability at length
 	@mkdir -p build && rm -f $(TORTURED)
 	GRAFTBOOST_TORTURE=$(SCALE) GRAFTBOOST_TORTURE_REPORT="$(CURDIR)/$(TORTURED)" \
-	    $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/faults $(ARGS); ran=$$?; \
+	    $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/faults tests/distributed $(ARGS); ran=$$?; \
 	    $(BIN)/python -m tests.faults.figures $(TORTURED) && exit $$ran
 
 lint: $(STAMPS)/package $(STAMPS)/extra-lint  ## Check style, format, types and layers

@@ -21,7 +21,7 @@ from sklearn.datasets import load_breast_cancer
 from graftboost import GraftBoostClassifier
 from graftboost.store.digest import digest
 
-from .scale import amount
+from .scale import TORTURE, amount
 from .tally import Tally
 
 ray = pytest.importorskip("ray")
@@ -30,7 +30,10 @@ from graftboost.distributed import RayGraftBoostClassifier  # noqa: E402
 from graftboost.distributed.errors import OutcomeUnknownError, ShardError  # noqa: E402
 
 # One process starts Ray, so that the tests do not compete for memory.
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = [
+    pytest.mark.xdist_group("ray"),
+    pytest.mark.skipif(not TORTURE, reason="part of make torture"),
+]
 
 PROMISE = "processes of a cluster are killed"
 N_KILLS = amount(suite=4, torture=220)
