@@ -1,10 +1,14 @@
 """Data and comparisons that several test files share."""
 
+import os
 import pickle
 
 import numpy as np
 import pytest
 from numpy.random import Generator, default_rng
+
+# Ray listens on loopback only; it reads this when it is imported, which any test may do.
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 
 
 @pytest.fixture

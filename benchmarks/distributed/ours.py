@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import psutil
@@ -25,11 +24,12 @@ def measure_ours(
 ) -> list[Record]:
     """Fit a local model and distributed ones in turns, and remove rows from each."""
     from graftboost import GraftBoostClassifier
+    from graftboost.distributed.local_cluster import local_cluster
 
     options = {"n_estimators": settings.iterations, "max_leaf_nodes": settings.leaves}
     local = Record(rows.name, OURS, case={"shards": 1})
     records = [local, *(Record(rows.name, OURS, case={"shards": n}) for n in SHARDS)]
-    with _cluster(settings.threads):
+    with local_cluster(settings.threads):
         for _ in range(repeats):
             model = GraftBoostClassifier(**options, n_jobs=settings.threads)
             start = time.perf_counter()
@@ -48,23 +48,6 @@ def measure_ours(
             f"one row {1e3 * (record.median('remove_seconds') or 0):.1f} ms"
         )
     return records
-
-
-@contextlib.contextmanager
-def _cluster(n_cpus: int) -> Iterator[None]:
-    import ray
-
-    ray.init(
-        num_cpus=n_cpus,
-        include_dashboard=False,
-        _node_ip_address="127.0.0.1",
-        logging_level=logging.ERROR,
-        log_to_driver=False,
-    )
-    try:
-        yield
-    finally:
-        ray.shutdown()
 
 
 def _measure_shards(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,28 +23,18 @@ from graftboost.store.digest import digest
 ray = pytest.importorskip("ray")
 
 from graftboost.distributed import RayGraftBoostClassifier, RayGraftBoostRegressor  # noqa: E402
+from graftboost.distributed.local_cluster import local_cluster  # noqa: E402
 
 # One process starts Ray, so that the tests do not compete for memory.
 pytestmark = pytest.mark.xdist_group("ray")
 
 SMALL = {"n_estimators": 6, "max_leaf_nodes": 8}
 
-# On a busy machine Ray may take more than a minute to start a process again.
-KILLS = pytest.mark.skipif(not os.environ.get("GRAFTBOOST_TORTURE"), reason="part of make torture")
-
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        _node_ip_address="127.0.0.1",
-        logging_level=logging.ERROR,
-        log_to_driver=False,
-        object_store_memory=100_000_000,
-    )
-    yield
-    ray.shutdown()
+    with local_cluster(2, object_store_memory=100_000_000):
+        yield
 
 
 def data(load: Any = load_breast_cancer) -> tuple[Any, Any]:
@@ -71,6 +59,18 @@ def shard_name(model: Any, index: int) -> str:
 def kill(name: str) -> None:
     """End the process of an actor, as if its machine had failed."""
     ray.kill(ray.get_actor(name, namespace="graftboost"), no_restart=False)
+
+
+def test_a_local_cluster_listens_on_loopback_only() -> None:
+    me = psutil.Process()
+    ports = [
+        connection.laddr
+        for process in (me, *me.children(recursive=True))
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert len(ports) > 3
+    assert {port.ip.removeprefix("::ffff:") for port in ports} == {"127.0.0.1"}
 
 
 def test_a_model_lives_in_a_cluster(tmp_path: Path) -> None:
@@ -102,7 +102,6 @@ def test_a_model_lives_in_a_cluster(tmp_path: Path) -> None:
         remote.shutdown()
 
 
-@KILLS
 def test_processes_are_killed(tmp_path: Path) -> None:
     X, y = data()
     local = GraftBoostClassifier(**SMALL).fit(X, y)
@@ -122,7 +121,6 @@ def test_processes_are_killed(tmp_path: Path) -> None:
         remote.shutdown()
 
 
-@KILLS
 def test_many_shards_add_up_their_answers(tmp_path: Path) -> None:
     X, y = data()
     local = GraftBoostClassifier(**SMALL).fit(X, y)
@@ -139,7 +137,6 @@ def test_many_shards_add_up_their_answers(tmp_path: Path) -> None:
         remote.shutdown()
 
 
-@KILLS
 def test_a_shard_that_does_not_answer_is_replaced(tmp_path: Path) -> None:
     """Its process is stopped, so it neither ends nor answers."""
     X, y = data()
@@ -154,6 +151,16 @@ def test_a_shard_that_does_not_answer_is_replaced(tmp_path: Path) -> None:
         assert same(remote, local)
     finally:
         remote.shutdown()
+
+
+def test_warnings_reach_the_driver(tmp_path: Path) -> None:
+    X, y = data()
+    weight = np.where(np.arange(len(y)) == 5, 1e12, 1.0)
+    remote = RayGraftBoostClassifier(**SMALL, storage=tmp_path)
+    with pytest.warns(UserWarning, match="The model has no splits") as caught:
+        remote.fit(X, y, weight)
+    remote.shutdown()
+    assert caught[0].filename == __file__
 
 
 def test_saved_models(tmp_path: Path) -> None:

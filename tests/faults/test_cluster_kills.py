@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import random
 import subprocess
 import sys
@@ -21,19 +20,17 @@ from sklearn.datasets import load_breast_cancer
 from graftboost import GraftBoostClassifier
 from graftboost.store.digest import digest
 
-from .scale import TORTURE, amount
+from .scale import amount
 from .tally import Tally
 
-ray = pytest.importorskip("ray")
+pytest.importorskip("ray")
 
-from graftboost.distributed import RayGraftBoostClassifier  # noqa: E402
-from graftboost.distributed.errors import OutcomeUnknownError, ShardError  # noqa: E402
+from graftboost.distributed import RayGraftBoostClassifier
+from graftboost.distributed.errors import OutcomeUnknownError, ShardError
+from graftboost.distributed.local_cluster import local_cluster
 
 # One process starts Ray, so that the tests do not compete for memory.
-pytestmark = [
-    pytest.mark.xdist_group("ray"),
-    pytest.mark.skipif(not TORTURE, reason="part of make torture"),
-]
+pytestmark = pytest.mark.xdist_group("ray")
 
 PROMISE = "processes of a cluster are killed"
 N_KILLS = amount(suite=4, torture=220)
@@ -57,16 +54,8 @@ for row in range(int(sys.argv[3]), 100):
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    context = ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        _node_ip_address="127.0.0.1",
-        logging_level=logging.ERROR,
-        log_to_driver=False,
-        object_store_memory=100_000_000,
-    )
-    yield context.address_info["address"]
-    ray.shutdown()
+    with local_cluster(2, object_store_memory=100_000_000) as address:
+        yield address
 
 
 def data() -> tuple[Any, Any]:

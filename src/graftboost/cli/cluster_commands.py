@@ -25,7 +25,11 @@ COLUMNS = "columns.json"  # the roles of columns, beside the files of the model
 @contextlib.contextmanager
 def _cluster(address: str) -> Iterator[None]:
     """Connect to a Ray cluster; "local" starts one on this machine, for this command."""
+    # Ray's own progress bars would mix with ours.
+    os.environ.setdefault("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
     try:
+        if address == "local":
+            from graftboost.distributed.local_cluster import local_cluster
         import ray
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
@@ -34,13 +38,12 @@ def _cluster(address: str) -> Iterator[None]:
     if ray.is_initialized():  # by a program that runs this command
         yield
         return
-    options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     if address == "local":
-        options.update(include_dashboard=False, _node_ip_address="127.0.0.1")
-    # Ray's own progress bars would mix with ours.
-    os.environ.setdefault("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
+        with local_cluster():
+            yield
+        return
     with contextlib.redirect_stdout(None):
-        ray.init(address=address, **options)
+        ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
     try:
         yield
     finally:

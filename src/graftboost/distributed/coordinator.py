@@ -397,11 +397,6 @@ class Coordinator:
             raise ChangedError("the model has changed while its rows were being read")
         return exchange(message, READ, b"")
 
-    def gathered(self) -> Estimator:
-        """Return the model with all rows, as an estimator that needs no shards."""
-        estimator = self.fitted()
-        return estimator._with_engine_model(estimator._engine_model.gather())
-
     def close(self) -> None:
         """End the shards. The files stay."""
         if self._exchange is not None:

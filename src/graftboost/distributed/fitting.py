@@ -24,7 +24,12 @@ from graftboost.estimators.threads import thread_count
 from graftboost.input.bin_edges import check_bin_edges
 from graftboost.input.categories import Categories
 from graftboost.input.columns import Columns
-from graftboost.input.rows import Rows, check_enough_to_train, join_rows
+from graftboost.input.rows import (
+    Rows,
+    check_enough_to_train,
+    join_rows,
+    warn_about_unequal_weights,
+)
 from graftboost.input.sparse import for_engine
 from graftboost.input.table import Table
 from graftboost.input.targets import check_labels
@@ -90,6 +95,8 @@ def fit_shards(
         validation = validation.with_weights_near_one()
     bins = _find_bins(estimator, shards, columns, seed)
     engine_model = _train(estimator, exchange, bins, classes, seed, validation, on_iteration)
+    if not engine_model.gain_importances().any():
+        warn_about_unequal_weights(counts, estimator.min_samples_leaf, estimator.min_hessian)
     return fitted_attributes(engine_model, next_id, columns, classes, class_weights)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -91,12 +92,17 @@ class RayClient:
         """Call a method of the actor that changes the model."""
         request = request or uuid.uuid4().hex
         try:
-            return self._ask(method, (request, *arguments), named, OutcomeUnknownError, line)
+            result, noted = self._ask(
+                method, (request, *arguments), named, OutcomeUnknownError, line
+            )
         except KeyboardInterrupt:
             # The change is undone at the next message, unless it is decided by then.
             self._ask("interrupt", (request,), {}, OutcomeUnknownError)
             self._ask("version_now", (), {}, OutcomeUnknownError)
             raise
+        for message, category in noted:
+            warnings.warn(message, category, stacklevel=4)
+        return result
 
     def _ask(
         self,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ray
@@ -18,6 +19,9 @@ from graftboost.distributed.shards import Answers
 from graftboost.distributed.sources import Source
 from graftboost.persistence import file_format
 from graftboost.persistence.model_file import contents
+
+# The message and the category of each warning.
+Warnings = list[tuple[str, type[Warning]]]
 
 
 class CoordinatorActor(Alive):
@@ -67,7 +71,7 @@ class CoordinatorActor(Alive):
         estimator: Estimator,
         sources: Sequence[Source],
         validation: tuple[Any, Any, Any],
-    ) -> None:
+    ) -> tuple[None, Warnings]:
         """Train a model on the rows of these sources."""
 
         def on_iteration(n_done: int, loss: float) -> bool:
@@ -75,26 +79,34 @@ class CoordinatorActor(Alive):
             return False
 
         self._progress = (0, math.nan)
-        self._coordinator.fit(request, estimator, sources, validation, on_iteration)
+        return _warned(
+            lambda: self._coordinator.fit(request, estimator, sources, validation, on_iteration)
+        )
 
-    def begin_with(self, request: str, estimator: Estimator, n_shards: int) -> None:
+    def begin_with(
+        self, request: str, estimator: Estimator, n_shards: int
+    ) -> tuple[None, Warnings]:
         """Take over a model that holds its rows itself."""
-        self._coordinator.begin_with(request, estimator, n_shards)
+        return _warned(lambda: self._coordinator.begin_with(request, estimator, n_shards))
 
-    def load(self, request: str, path: str) -> None:
+    def load(self, request: str, path: str) -> tuple[None, Warnings]:
         """Begin with a model that `save` has written."""
-        self._coordinator.load(request, open_folder(path))
+        return _warned(lambda: self._coordinator.load(request, open_folder(path)))
 
-    def rebalance(self, request: str, n_shards: int) -> None:
+    def rebalance(self, request: str, n_shards: int) -> tuple[None, Warnings]:
         """Distribute the rows over so many shards."""
-        self._coordinator.rebalance(request, n_shards)
+        return _warned(lambda: self._coordinator.rebalance(request, n_shards))
 
     # --- operations -------------------------------------------------------------------------------
 
-    def call(self, request: str, method: str, *arguments: Any, **named: Any) -> Any:
+    def call(
+        self, request: str, method: str, *arguments: Any, **named: Any
+    ) -> tuple[Any, Warnings]:
         """Change the model; return what the method of the estimator returns, unless it is self."""
-        result = self._coordinator.call(request, method, *arguments, **named)
-        return None if isinstance(result, Estimator) else result
+        result, noted = _warned(
+            lambda: self._coordinator.call(request, method, *arguments, **named)
+        )
+        return None if isinstance(result, Estimator) else result, noted
 
     def compact(self) -> None:
         """Erase removed rows from the files."""
@@ -131,3 +143,11 @@ class CoordinatorActor(Alive):
     def node_half(self) -> tuple[str, bytes, bytes]:
         """Return what `frozen` returns, and the node half."""
         return (*self.frozen(), self._coordinator.fitted()._engine_model.node_half())
+
+
+def _warned(change: Callable[[], Any]) -> tuple[Any, Warnings]:
+    """Return the result of a change, and the warnings that the caller is to see."""
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        result = change()
+    return result, [(str(warning.message), warning.category) for warning in noted]

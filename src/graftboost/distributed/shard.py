@@ -318,9 +318,3 @@ class Shard:
         self._seconds_since = sum(recorded.seconds for recorded in since)
         self._server = server
         self._done = done
-
-    # --- reading ----------------------------------------------------------------------------------
-
-    def row_ids(self) -> NDArray[np.int64]:
-        """Return the ids of the rows."""
-        return self._known_server().row_ids

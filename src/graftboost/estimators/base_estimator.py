@@ -24,10 +24,16 @@ from graftboost.estimators.threads import thread_count
 from graftboost.input.bin_edges import check_bin_edges
 from graftboost.input.columns import Columns
 from graftboost.input.row_ids import check_row_ids
-from graftboost.input.rows import RowCounts, Rows, check_enough_to_train, share_form
+from graftboost.input.rows import (
+    RowCounts,
+    Rows,
+    check_enough_to_train,
+    share_form,
+    warn_about_unequal_weights,
+)
 from graftboost.input.sparse import for_engine
 from graftboost.input.table import read_table
-from graftboost.input.weights import check_weight, warn_about_unequal_weights
+from graftboost.input.weights import check_weight
 from graftboost.input.wiping import Copies, largest
 
 
@@ -181,7 +187,8 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
         seed = draw_seed(self.random_state)
         if self.early_stopping and validation is None:
             rows, validation = rows.hold_out(self.validation_fraction, seed)
-        check_enough_to_train(RowCounts.of(rows, classes), validation, self.validation_fraction)
+        counts = RowCounts.of(rows, classes)
+        check_enough_to_train(counts, validation, self.validation_fraction)
         if validation is not None:
             validation = validation.with_weights_near_one()
         bin_edges = check_bin_edges(self.bin_edges, table, columns)
@@ -198,8 +205,8 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
             n_threads,
             progress.on_iteration,
         )
-        if rows.weight is not None and not engine_model.gain_importances().any():
-            warn_about_unequal_weights(rows.weight, self.min_samples_leaf, self.min_hessian)
+        if not engine_model.gain_importances().any():
+            warn_about_unequal_weights(counts, self.min_samples_leaf, self.min_hessian)
         learned = fitted_attributes(engine_model, next_id, columns, classes, class_weights)
         return learned, progress
 

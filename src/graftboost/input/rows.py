@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 from graftboost.input.holdout import held_out
 from graftboost.input.sparse import AnyTable, is_sparse, same_form
 from graftboost.input.wiping import Copies
+
+# With weights that differ less, a model without splits is what it should be.
+UNEQUAL = 1000.0
 
 
 @dataclass(frozen=True)
@@ -113,12 +117,16 @@ class RowCounts:
     ----------
     n_rows, n_weighted : int
         All rows, and those of positive weight.
+    least_weight, largest_weight : float
+        The extremes of the positive weights.
     of_classes : ndarray of int or None
         The rows of each class, of any weight; None for a regression.
     """
 
     n_rows: int
     n_weighted: int
+    least_weight: float
+    largest_weight: float
     of_classes: NDArray[np.intp] | None
 
     @classmethod
@@ -127,14 +135,28 @@ class RowCounts:
         n_rows, of_classes = len(rows.y), None
         if classes is not None:
             of_classes = np.bincount(rows.y.astype(np.intp), minlength=len(classes))
-        weighted = n_rows if rows.weight is None else int(np.count_nonzero(rows.weight))
-        return cls(n_rows, weighted, of_classes)
+        weight = rows.weight
+        if weight is None:
+            return cls(n_rows, n_rows, 1.0, 1.0, of_classes)
+        return cls(
+            n_rows,
+            int(np.count_nonzero(weight)),
+            float(weight.min(where=weight > 0, initial=np.inf)),
+            float(weight.max(initial=0.0)),
+            of_classes,
+        )
 
     def __add__(self, other: RowCounts) -> RowCounts:
         of_classes = None
         if self.of_classes is not None and other.of_classes is not None:
             of_classes = self.of_classes + other.of_classes
-        return RowCounts(self.n_rows + other.n_rows, self.n_weighted + other.n_weighted, of_classes)
+        return RowCounts(
+            self.n_rows + other.n_rows,
+            self.n_weighted + other.n_weighted,
+            min(self.least_weight, other.least_weight),
+            max(self.largest_weight, other.largest_weight),
+            of_classes,
+        )
 
 
 def check_enough_to_train(
@@ -166,4 +188,24 @@ def check_enough_to_train(
         raise ValueError(
             f"All rows of one class of y are held out for validation, which leaves none to train "
             f"on. {remedy}"
+        )
+
+
+def warn_about_unequal_weights(
+    trained_on: RowCounts, min_samples_leaf: int, min_hessian: float
+) -> None:
+    """Warn that a model without splits may be due to very unequal weights, if they are.
+
+    If a few rows have almost all of the weight, the scores that suit them leave hardly any hessian
+    in the other rows.
+    """
+    enough_rows = trained_on.n_weighted >= 2 * min_samples_leaf
+    # Divided, because a product may overflow.
+    if enough_rows and trained_on.least_weight < trained_on.largest_weight / UNEQUAL:
+        warnings.warn(
+            "The model has no splits and predicts the same for all rows. sample_weight gives a few "
+            f"rows almost all of the weight, which leaves less than min_hessian={min_hessian:g} "
+            "for the others. Decrease the largest weights or min_hessian.",
+            UserWarning,
+            stacklevel=5,
         )

@@ -12,7 +12,6 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array
 
 from graftboost.input.categories import Coded, Column
 from graftboost.input.sparse import AnyTable, is_sparse, read_sparse
@@ -127,6 +126,8 @@ def _check_shape(X: Any, argument: str) -> NDArray[Any]:
     # A fast path, because scikit-learn's check takes longer than adding a row.
     if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "biuf":
         return X
+    from sklearn.utils import check_array
+
     try:
         return np.asarray(check_array(X, dtype=None, ensure_all_finite=False, input_name=argument))
     except ValueError as error:

@@ -5,19 +5,14 @@ Every check names the argument that it checks.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array
 
 from graftboost.input.row_ids import check_length
-
-# Without weights, or with weights that differ less, a model without splits is what it should be.
-UNEQUAL = 1000.0
 
 
 def check_weight(
@@ -32,6 +27,8 @@ def check_weight(
         return None
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n_rows, sample_weight)
+    from sklearn.utils import check_array
+
     weight = check_array(
         sample_weight, ensure_2d=False, dtype=np.float64, order="C", input_name=argument
     )
@@ -53,27 +50,6 @@ def check_weight(
             "Pass a positive weight for at least one row."
         )
     return None if (weight == 1).all() else weight
-
-
-def warn_about_unequal_weights(
-    weight: NDArray[np.float64], min_samples_leaf: int, min_hessian: float
-) -> None:
-    """Warn that a model without splits may be due to very unequal weights, if they are.
-
-    If a few rows have almost all of the weight, the scores that suit them leave hardly any hessian
-    in the other rows.
-    """
-    enough_rows = np.count_nonzero(weight) >= 2 * min_samples_leaf
-    # Divided, because a product may overflow; without a copy of the weights.
-    least = weight.min(where=weight > 0, initial=np.inf)
-    if enough_rows and least < weight.max() / UNEQUAL:
-        warnings.warn(
-            "The model has no splits and predicts the same for all rows. sample_weight gives a few "
-            f"rows almost all of the weight, which leaves less than min_hessian={min_hessian:g} "
-            "for the others. Decrease the largest weights or min_hessian.",
-            UserWarning,
-            stacklevel=5,
-        )
 
 
 def weigh_classes(

@@ -1,0 +1,1 @@
+"""Models whose rows shards hold."""
