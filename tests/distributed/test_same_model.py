@@ -75,6 +75,13 @@ def test_weights_ids_and_categories(tmp_path: Path) -> None:
     )
 
 
+def test_very_unequal_weights_are_warned_of(tmp_path: Path) -> None:
+    X, y = shuffled(load_breast_cancer)
+    weight = np.where(np.arange(len(y)) == 5, 1e12, 1.0)
+    with pytest.warns(UserWarning, match="The model has no splits"):
+        Cluster(tmp_path).fit(GraftBoostClassifier(**SMALL), X, y, 2, sample_weight=weight)
+
+
 def test_an_unseen_class_arrives(tmp_path: Path) -> None:
     X, y = shuffled(load_iris)
     two = y < 2
