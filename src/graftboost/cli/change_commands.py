@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graftboost.cli.chosen_rows import ChosenRows
-from graftboost.cli.column_roles import feature_names, has_text_classes, roles_of, text_columns
+from graftboost.cli.column_roles import roles_of
+from graftboost.cli.labelled_rows import read_to_add
 from graftboost.cli.output import Output
 from graftboost.cli.receipt_result import as_result
 from graftboost.store import Store
@@ -22,24 +23,15 @@ def add(output: Output, path: Path, data: Path, later: bool, request: str | None
 
     with Store.open(path) as store:
         roles = roles_of(store)
-        model = store.model
-        text = [name for name in text_columns(model) if name != roles.target]
-        if has_text_classes(model):
-            text.append(roles.target)
-        text += [name for name in store.attribute_names if store.is_text(name)]
-        with output.working(f"Reading {data}"):
-            rows = tables.read(data, text=text)
-        X = tables.features(rows, feature_names(model), data)
-        y = tables.column(rows, roles.target, data)
-        ids = None if roles.row_id is None else tables.column(rows, roles.row_id, data)
-        weight = None if roles.weight is None else tables.column(rows, roles.weight, data)
-        kept = {name: tables.values(rows, name, data) for name in store.attribute_names}
-        with output.working(f"Adding {rows.num_rows:,} rows"):
+        text = [name for name in store.attribute_names if store.is_text(name)]
+        rows = read_to_add(output, data, roles, store.model, text)
+        kept = {name: tables.values(rows.table, name, data) for name in store.attribute_names}
+        with output.working(f"Adding {rows.table.num_rows:,} rows"):
             report = store.add(
-                X,
-                y,
-                weight,
-                row_ids=ids,
+                rows.X,
+                rows.y,
+                rows.weight,
+                row_ids=rows.ids,
                 attributes=kept or None,
                 request=request,
                 regrow=not later,

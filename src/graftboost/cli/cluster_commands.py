@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from graftboost.cli.chosen_rows import ChosenRows
-from graftboost.cli.column_roles import ColumnRoles, feature_names, has_text_classes, text_columns
+from graftboost.cli.column_roles import ColumnRoles
 from graftboost.cli.fit_command import is_of_classes, read_parameters
+from graftboost.cli.labelled_rows import read_to_add, read_to_fit
 from graftboost.cli.output import Output
 
 COLUMNS = "columns.json"  # the roles of columns, beside the files of the model
@@ -80,8 +81,6 @@ def fit(
     n_shards: int,
 ) -> None:
     """Train a model on the rows of a file, or of the Parquet files in a folder."""
-    from graftboost.cli import tables
-
     if roles.keep:
         raise ValueError(
             "--keep cannot be used with --ray: models of a cluster keep no other columns. Use "
@@ -90,13 +89,8 @@ def fit(
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise FileExistsError(f"{path} already exists. Choose another directory for the model.")
     files = _parquet_files(data)
-    with output.working(f"Reading {data}"):
-        rows = tables.read(files[0] if files else data)
-    for name in (roles.target, roles.row_id, roles.weight, *roles.drop):
-        if name is not None:
-            tables.column(rows, name, data)
-    y = rows.column(roles.target).to_numpy()
-    classifies = is_of_classes(y) if task == "auto" else task == "classification"
+    rows = read_to_fit(output, files[0] if files else data, roles)
+    classifies = is_of_classes(rows.y) if task == "auto" else task == "classification"
     with _cluster(address):
         from graftboost.distributed import RayGraftBoostClassifier, RayGraftBoostRegressor
 
@@ -118,10 +112,7 @@ def fit(
                 drop=roles.drop,
             )
         else:
-            X = tables.features(rows, roles.features(rows.column_names), data)
-            ids = None if roles.row_id is None else tables.column(rows, roles.row_id, data)
-            weight = None if roles.weight is None else tables.column(rows, roles.weight, data)
-            model.fit(X, y, weight, row_ids=ids)
+            model.fit(rows.X, rows.y, rows.weight, row_ids=rows.ids)
         seconds = time.perf_counter() - start
         about = {"classifies": classifies, "roles": asdict(roles)}
         (path / COLUMNS).write_text(json.dumps(about))
@@ -141,22 +132,10 @@ def fit(
 
 def add(output: Output, path: Path, data: Path, later: bool, address: str) -> None:
     """Add the rows of a file."""
-    from graftboost.cli import tables
-
     with _model(path, address) as model:
-        roles = _roles_of(path)
-        local = model.frozen()
-        text = [name for name in text_columns(local) if name != roles.target]
-        if has_text_classes(local):
-            text.append(roles.target)
-        with output.working(f"Reading {data}"):
-            rows = tables.read(data, text=text)
-        X = tables.features(rows, feature_names(local), data)
-        y = tables.column(rows, roles.target, data)
-        ids = None if roles.row_id is None else tables.column(rows, roles.row_id, data)
-        weight = None if roles.weight is None else tables.column(rows, roles.weight, data)
-        with output.working(f"Adding {rows.num_rows:,} rows"):
-            report = model.add(X, y, weight, row_ids=ids, regrow=not later)
+        rows = read_to_add(output, data, _roles_of(path), model.frozen())
+        with output.working(f"Adding {rows.table.num_rows:,} rows"):
+            report = model.add(rows.X, rows.y, rows.weight, row_ids=rows.ids, regrow=not later)
         _show_change(output, model, report)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftboost.cli.column_roles import ColumnRoles
+from graftboost.cli.labelled_rows import read_to_fit
 from graftboost.cli.output import SHORT_DIGEST, Output
 from graftboost.store import Store
 
@@ -32,35 +33,21 @@ def fit(
     request: str | None,
 ) -> None:
     """Train a model and create a store from it."""
-    from graftboost.cli import tables
     from graftboost.estimators import GraftBoostClassifier, GraftBoostRegressor
 
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise FileExistsError(f"{path} already exists. Choose another directory for the store.")
-    with output.working(f"Reading {data}"):
-        rows = tables.read(data)
-    for name in (roles.target, roles.row_id, roles.weight, *roles.keep, *roles.drop):
-        if name is not None:
-            tables.column(rows, name, data)
-    names = roles.features(rows.column_names)
-    if not names:
-        raise ValueError(
-            f"{data} has no columns left for features. Use fewer columns for --keep and --drop."
-        )
-    y = _target(rows.column(roles.target))
-    classifies = is_of_classes(y) if task == "auto" else task == "classification"
+    rows = read_to_fit(output, data, roles)
+    classifies = is_of_classes(rows.y) if task == "auto" else task == "classification"
     kind = GraftBoostClassifier if classifies else GraftBoostRegressor
     model = kind(**read_parameters(parameters))
-    X = tables.features(rows, names, data)
-    ids = None if roles.row_id is None else tables.column(rows, roles.row_id, data)
-    weight = None if roles.weight is None else tables.column(rows, roles.weight, data)
     verbose, model.verbose = model.verbose, int(output.is_watched)
     start = time.perf_counter()
-    model.fit(X, y, weight, row_ids=ids)
+    model.fit(rows.X, rows.y, rows.weight, row_ids=rows.ids)
     fitted = time.perf_counter()
     model.verbose = verbose
     with output.working(f"Writing {path}"):
-        kept = _kept(rows, roles.keep, data, model.row_ids_, ids)
+        kept = _kept(rows.table, roles.keep, data, model.row_ids_, rows.ids)
         store = Store.create(
             path, model, attributes=kept or None, notes=asdict(roles), request=request
         )
@@ -70,7 +57,7 @@ def fit(
                 "store": str(path),
                 "model": type(model).__name__,
                 "rows": model.n_rows_,
-                "features": len(names),
+                "features": model.n_features_in_,
                 "classes": [str(c) for c in model.classes_] if classifies else None,
                 "trees": store.n_trees,
                 "attributes": roles.keep,
@@ -92,11 +79,6 @@ def _kept(
     order = [positions[row_id] for row_id in held.tolist()]
     columns = {name: tables.values(rows, name, data) for name in names}
     return {name: [column[position] for position in order] for name, column in columns.items()}
-
-
-def _target(column: Any) -> NDArray[Any]:
-    values: NDArray[Any] = column.to_numpy()
-    return values
 
 
 def is_of_classes(y: NDArray[Any]) -> bool:
