@@ -67,6 +67,8 @@ void ShardServer::fulfil_reading(RequestKind kind, Reader& request, Reply& reply
     }
     case RequestKind::put_on_grids:
       model().loss = read_loss(request);
+      // The node half has the sums; here they only have to be as many as there are classes.
+      model().target_sums = TargetSums(model().loss.n_classes);
       shard().put_on_grids(model().loss, 0);
       put_target_sums(reply);
       return;

@@ -127,3 +127,35 @@ def test_files_that_are_missing_are_named(tmp_path: Path) -> None:
     cluster.lose_node_half()
     with pytest.raises(OSError, match=r"shard-1 lack operation 2.*Restore them from a backup"):
         cluster.coordinator.fitted()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda X, y: ("refit",),
+        lambda X, y: ("refresh",),
+        lambda X, y: ("remove", np.arange(60)),
+        lambda X, y: ("remove", [1, 2], {"regrow": False}),
+        lambda X, y: ("add", X[:3], y[:3]),
+        lambda X, y: ("add", X[:3], y[:3], [2.0, 1.0, 0.5]),
+        lambda X, y: ("add", X[:30], y[:30] + 1),
+    ],
+    ids=["refit", "refresh", "many", "booked", "added", "weighted", "an unseen class"],
+)
+def test_shards_are_restored_from_rows_that_were_written_after_any_change(
+    tmp_path: Path, change: Any
+) -> None:
+    cluster, X, y = fitted(tmp_path)
+    method, *arguments = change(X, y)
+    named = arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}
+    cluster.coordinator.call("", method, *arguments, **named)
+    after = cluster.digest
+    cluster.coordinator.compact()
+    for index in range(cluster.shards.n_shards):
+        cluster.shards.kill(index)
+    cluster.coordinator.fitted().check_state()
+    cluster.lose_node_half()
+    cluster.coordinator.fitted().check_state()
+    assert cluster.digest == after
+    cluster.coordinator.call("", "remove", [100, 120])
+    cluster.coordinator.fitted().check_state()

@@ -7,26 +7,52 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_iris
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
-from graftboost import GraftBoostClassifier
+from graftboost import GraftBoostClassifier, GraftBoostRegressor
 from graftboost.distributed.errors import InterruptedCallError, ShardError
 from graftboost.store.digest import digest
 
 from .in_process import SMALL, Cluster, Unreliable, fitted, folders, shuffled
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_random_operations_through_losses(tmp_path: Path, seed: int) -> None:
+def two_classes() -> tuple[Any, Any, Any]:
+    return GraftBoostClassifier(**SMALL), *shuffled(load_breast_cancer)
+
+
+def three_classes() -> tuple[Any, Any, Any]:
+    return GraftBoostClassifier(**SMALL, subsample=0.7), *shuffled(load_iris)
+
+
+def numbers() -> tuple[Any, Any, Any]:
+    return GraftBoostRegressor(**SMALL), *shuffled(load_diabetes)
+
+
+def sparse_columns() -> tuple[Any, Any, Any]:
+    X = sparse.random(400, 30, 0.1, format="csr", random_state=0)
+    score = X[:, :10].toarray().sum(axis=1) + 0.1 * np.random.default_rng(0).normal(size=400)
+    return GraftBoostClassifier(**SMALL), X, (score > 0.3).astype(int)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("case", [two_classes, three_classes, numbers, sparse_columns])
+def test_random_operations_through_losses(tmp_path: Path, case: Any, seed: int) -> None:
     """Shards and the node half are lost at random; every state is that of a local model."""
     rng = np.random.default_rng(seed)
-    X, y = shuffled(load_iris if seed % 2 else load_breast_cancer)
+    model, X, y = case()
     n = len(y) - 40
-    local = GraftBoostClassifier(**SMALL).fit(X[:n], y[:n])
+    local = clone(model).fit(X[:n], y[:n])
     cluster = Cluster(tmp_path)
     n_shards = int(rng.integers(2, 5))
-    cluster.fit(GraftBoostClassifier(**SMALL), X[:n], y[:n], n_shards)
+    cluster.fit(model, X[:n], y[:n], n_shards)
     free = list(range(n, len(y)))
+
+    def change(method: str, *arguments: Any, **named: Any) -> None:
+        getattr(local, method)(*arguments, **named)
+        cluster.coordinator.call("", method, *arguments, **named)
+
     for _ in range(12):
         first = cluster.shards.n_calls
         cluster.shards.losses = {
@@ -35,18 +61,20 @@ def test_random_operations_through_losses(tmp_path: Path, seed: int) -> None:
         }
         if rng.random() < 0.2:
             cluster.lose_node_half()
-        held = local.row_ids_
-        removed = rng.choice(held, int(rng.integers(1, 4)), replace=False).tolist()
-        if rng.random() < 0.15:
-            local.refresh()
-            cluster.coordinator.call("", "refresh")
-        elif rng.random() < 0.5 and free:
+        removed = rng.choice(local.row_ids_, int(rng.integers(1, 4)), replace=False).tolist()
+        kind = rng.random()
+        if kind < 0.1:
+            change("refresh")
+        elif kind < 0.2:
+            change("refit")
+        elif kind < 0.6 and free:
             row = [free.pop()]
-            local.update(X[row], y[row], row_ids=row, remove=removed)
-            cluster.coordinator.call("", "update", X[row], y[row], row_ids=row, remove=removed)
+            weight = rng.choice([0.5, 1.0, 2.0], 1) if rng.random() < 0.2 else None
+            change("update", X[row], y[row], weight, row_ids=row, remove=removed)
         else:
-            local.remove(removed)
-            cluster.coordinator.call("", "remove", removed)
+            change("remove", removed)
+        if rng.random() < 0.3:
+            cluster.coordinator.compact()
         assert cluster.digest == digest(local._engine_model)
     cluster.coordinator.fitted().check_state()
 
