@@ -49,25 +49,27 @@ class Listener {
   std::chrono::steady_clock::time_point last_check_ = std::chrono::steady_clock::now();
 };
 
+void init_fit_params(gb::FitParams* self, const std::string& loss, int n_classes, int n_estimators,
+                     double learning_rate, int max_leaf_nodes, int min_samples_leaf,
+                     double min_hessian, double l2_regularization, double subsample,
+                     std::uint64_t seed, bool updatable, int n_iter_no_change, double tol,
+                     std::size_t histogram_memory, std::size_t n_shards) {
+  if (n_shards == 0) throw nb::value_error("n_shards: expected at least 1");
+  new (self) gb::FitParams{loss_kind(loss),
+                           n_classes,
+                           {n_estimators, learning_rate, max_leaf_nodes, min_samples_leaf,
+                            min_hessian, l2_regularization, subsample, seed, updatable},
+                           histogram_memory,
+                           {n_iter_no_change, tol},
+                           n_shards};
+}
+
 std::unique_ptr<gb::Model> fit(const gb::BinMap& bins, const AnyTable& x, const Doubles& y,
                                const std::optional<Doubles>& weight,
-                               const std::optional<Integers>& row_ids, const std::string& loss,
-                               int n_classes, int n_estimators, double learning_rate,
-                               int max_leaf_nodes, int min_samples_leaf, double min_hessian,
-                               double l2_regularization, double subsample, std::uint64_t seed,
-                               bool updatable, int n_threads, const std::optional<AnyTable>& x_val,
+                               const std::optional<Integers>& row_ids, const gb::FitParams& params,
+                               int n_threads, const std::optional<AnyTable>& x_val,
                                const std::optional<Doubles>& y_val,
-                               const std::optional<Doubles>& weight_val, int n_iter_no_change,
-                               double tol, nb::object on_iteration, std::size_t histogram_memory,
-                               std::size_t n_shards) {
-  if (n_shards == 0) throw nb::value_error("n_shards: expected at least 1");
-  const gb::FitParams params{loss_kind(loss),
-                             n_classes,
-                             {n_estimators, learning_rate, max_leaf_nodes, min_samples_leaf,
-                              min_hessian, l2_regularization, subsample, seed, updatable},
-                             histogram_memory,
-                             {n_iter_no_change, tol},
-                             n_shards};
+                               const std::optional<Doubles>& weight_val, nb::object on_iteration) {
   Listener listener(std::move(on_iteration));
   return with_table(x, [&]<class Table>(const Table& table) {
     const gb::Sample<Table> sample{
@@ -89,20 +91,12 @@ std::unique_ptr<gb::Model> fit(const gb::BinMap& bins, const AnyTable& x, const 
 }
 
 // The same for rows that shards hold: exchange(message, phase) as of find_bins.
-std::unique_ptr<gb::Model> fit_remote(
-    const gb::BinMap& bins, nb::object exchange, const std::string& loss, int n_classes,
-    int n_estimators, double learning_rate, int max_leaf_nodes, int min_samples_leaf,
-    double min_hessian, double l2_regularization, double subsample, std::uint64_t seed,
-    bool updatable, int n_threads, const std::optional<AnyTable>& x_val,
-    const std::optional<Doubles>& y_val, const std::optional<Doubles>& weight_val,
-    int n_iter_no_change, double tol, nb::object on_iteration, std::size_t histogram_memory) {
-  const gb::FitParams params{loss_kind(loss),
-                             n_classes,
-                             {n_estimators, learning_rate, max_leaf_nodes, min_samples_leaf,
-                              min_hessian, l2_regularization, subsample, seed, updatable},
-                             histogram_memory,
-                             {n_iter_no_change, tol},
-                             1};
+std::unique_ptr<gb::Model> fit_remote(const gb::BinMap& bins, nb::object exchange,
+                                      const gb::FitParams& params, int n_threads,
+                                      const std::optional<AnyTable>& x_val,
+                                      const std::optional<Doubles>& y_val,
+                                      const std::optional<Doubles>& weight_val,
+                                      nb::object on_iteration) {
   Listener listener(std::move(on_iteration));
   auto rows = std::make_shared<gb::RemoteRows>(exchange_by(std::move(exchange)));
   const auto fit_with = [&]<class Table>(const gb::Sample<Table>* validation) {
@@ -321,21 +315,26 @@ auto leaf_ids(const gb::Model& model, std::size_t t) {
 void bind_model(nb::module_& m) {
   using gb::Model;
   using gb::ModelState;
+  nb::class_<gb::FitParams>(m, "FitParams", "How a model is fitted.")
+      .def("__init__", &init_fit_params, "loss"_a, "n_classes"_a, "n_estimators"_a,
+           "learning_rate"_a, "max_leaf_nodes"_a, "min_samples_leaf"_a, "min_hessian"_a,
+           "l2_regularization"_a, "subsample"_a, "seed"_a, "updatable"_a, "n_iter_no_change"_a = 0,
+           "tol"_a = 0.0, "histogram_memory"_a = std::numeric_limits<std::size_t>::max(),
+           "n_shards"_a = 1)
+      .def_prop_ro(
+          "loss",
+          [](const gb::FitParams& params) {
+            return loss_names[static_cast<std::size_t>(params.loss)];
+          },
+          "The name of the loss.")
+      .def_ro("n_classes", &gb::FitParams::n_classes, "1 for a regression.");
   nb::class_<Model>(m, "EngineModel", "The trees, the rows they hold and the recorded state.")
       .def_static("fit", &fit, "bins"_a, "X"_a, "y"_a, "sample_weight"_a.none(), "row_ids"_a.none(),
-                  "loss"_a, "n_classes"_a, "n_estimators"_a, "learning_rate"_a, "max_leaf_nodes"_a,
-                  "min_samples_leaf"_a, "min_hessian"_a, "l2_regularization"_a, "subsample"_a,
-                  "seed"_a, "updatable"_a, "n_threads"_a, "X_val"_a = nb::none(),
-                  "y_val"_a = nb::none(), "sample_weight_val"_a = nb::none(),
-                  "n_iter_no_change"_a = 0, "tol"_a = 0.0, "on_iteration"_a = nb::none(),
-                  "histogram_memory"_a = std::numeric_limits<std::size_t>::max(), "n_shards"_a = 1)
-      .def_static("fit_remote", &fit_remote, "bins"_a, "exchange"_a, "loss"_a, "n_classes"_a,
-                  "n_estimators"_a, "learning_rate"_a, "max_leaf_nodes"_a, "min_samples_leaf"_a,
-                  "min_hessian"_a, "l2_regularization"_a, "subsample"_a, "seed"_a, "updatable"_a,
-                  "n_threads"_a, "X_val"_a = nb::none(), "y_val"_a = nb::none(),
-                  "sample_weight_val"_a = nb::none(), "n_iter_no_change"_a = 0, "tol"_a = 0.0,
-                  "on_iteration"_a = nb::none(),
-                  "histogram_memory"_a = std::numeric_limits<std::size_t>::max(),
+                  "params"_a, "n_threads"_a, "X_val"_a = nb::none(), "y_val"_a = nb::none(),
+                  "sample_weight_val"_a = nb::none(), "on_iteration"_a = nb::none())
+      .def_static("fit_remote", &fit_remote, "bins"_a, "exchange"_a, "params"_a, "n_threads"_a,
+                  "X_val"_a = nb::none(), "y_val"_a = nb::none(),
+                  "sample_weight_val"_a = nb::none(), "on_iteration"_a = nb::none(),
                   "Fit a model to rows that shards hold.")
       .def(
           "attach",

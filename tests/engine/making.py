@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from graftboost._engine import BinMap, EngineModel, UpdateCounts
+from graftboost._engine import BinMap, EngineModel, FitParams, UpdateCounts
 from hypothesis import strategies as st
 
 from graftboost import reference
@@ -135,8 +135,12 @@ def fit_engine_model(data: Data, bins: BinMap | None = None, **changes: Any) -> 
         "subsample": 1.0,
         "seed": 0,
         "updatable": True,
-        "n_threads": 1,
         **changes,
+    }
+    given = {
+        name: settings.pop(name)
+        for name in ("n_threads", "X_val", "y_val", "sample_weight_val", "on_iteration")
+        if name in settings
     }
     return EngineModel.fit(
         fit_bins(data) if bins is None else bins,
@@ -144,9 +148,8 @@ def fit_engine_model(data: Data, bins: BinMap | None = None, **changes: Any) -> 
         data.y,
         data.weight,
         data.ids,
-        data.loss,
-        CLASSES[data.loss],
-        **settings,
+        FitParams(data.loss, CLASSES[data.loss], **settings),
+        **{"n_threads": 1, **given},
     )
 
 

@@ -17,7 +17,6 @@ from graftboost.distributed.shards import Shards
 from graftboost.distributed.sources import Source
 from graftboost.estimators import GraftBoostClassifier, GraftBoostRegressor
 from graftboost.estimators.learning import fitted_attributes
-from graftboost.estimators.memory import stats_bytes
 from graftboost.estimators.progress import OnIteration
 from graftboost.estimators.seed import draw_seed
 from graftboost.estimators.threads import thread_count
@@ -202,29 +201,17 @@ def _train(
     validation: Rows | None,
     on_iteration: OnIteration | None,
 ) -> EngineModel:
-    n_classes = 1 if classes is None else len(classes)
-    loss = {1: "squared", 2: "logistic"}.get(n_classes, "softmax")
-    exchange.shards.call_all("begin_fit", exchange.epoch, exchange.done, bins, loss, n_classes)
+    params = estimator._fit_params(1 if classes is None else len(classes), seed)
+    exchange.shards.call_all(
+        "begin_fit", exchange.epoch, exchange.done, bins, params.loss, params.n_classes
+    )
     return EngineModel.fit_remote(
         bins,
         exchange,
-        loss,
-        n_classes,
-        estimator.n_estimators,
-        estimator.learning_rate,
-        estimator.max_leaf_nodes,
-        estimator.min_samples_leaf,
-        estimator.min_hessian,
-        estimator.l2_regularization,
-        estimator.subsample,
-        seed,
-        bool(estimator.updatable),
+        params,
         thread_count(estimator.n_jobs),
         X_val=None if validation is None else for_engine(validation.X),
         y_val=None if validation is None else validation.y,
         sample_weight_val=None if validation is None else validation.weight,
-        n_iter_no_change=estimator.n_iter_no_change if estimator.early_stopping else 0,
-        tol=estimator.tol,
         on_iteration=on_iteration,
-        histogram_memory=stats_bytes(estimator.stats_memory),
     )

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from graftboost._engine import BinMap, EngineModel, SparseTable
+from graftboost._engine import BinMap, EngineModel, FitParams, SparseTable
 from graftboost.estimators.copying import Copyable
 from graftboost.estimators.learning import fitted_attributes
 from graftboost.estimators.memory import stats_bytes
@@ -260,6 +260,17 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
             rows.y,
             rows.weight,
             rows.ids,
+            self._fit_params(n_classes, seed),
+            n_threads,
+            X_val=None if validation is None else for_engine(validation.X),
+            y_val=None if validation is None else validation.y,
+            sample_weight_val=None if validation is None else validation.weight,
+            on_iteration=on_iteration,
+        )
+
+    def _fit_params(self, n_classes: int, seed: int) -> FitParams:
+        """Return how the engine fits a model; a regression has one class."""
+        return FitParams(
             {1: "squared", 2: "logistic"}.get(n_classes, "softmax"),
             n_classes,
             self.n_estimators,
@@ -271,13 +282,8 @@ class GraftBoost(CallbackSupportMixin, Copyable, Savable):
             self.subsample,
             seed,
             bool(self.updatable),
-            n_threads,
-            X_val=None if validation is None else for_engine(validation.X),
-            y_val=None if validation is None else validation.y,
-            sample_weight_val=None if validation is None else validation.weight,
             n_iter_no_change=self.n_iter_no_change if self.early_stopping else 0,
             tol=self.tol,
-            on_iteration=on_iteration,
             histogram_memory=stats_bytes(self.stats_memory),
         )
 
