@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftboost._engine import BinMap, ShardServer, TableToBin
+from graftboost._engine import BinMap, ShardServer, TableToBin, return_memory
 from graftboost.distributed.errors import OutOfStepError, ReplacedError
 from graftboost.distributed.folder import Folder
 from graftboost.distributed.operation import Operation
@@ -27,6 +27,8 @@ Answer = tuple[bytes, bytes]
 # would take longer than writing the rows at this many bytes per second.
 COMPACT_EVERY = 100
 BYTES_PER_SECOND = 2.5e8
+# After operations that take longer, memory is given back to the system.
+LONG = 0.5  # seconds
 
 
 @dataclass
@@ -235,8 +237,11 @@ class Shard:
             self._done = done
             self._n_since += 1
             self._seconds_since += self._seconds
+            is_long = self._seconds > LONG
             self._forget()
             self._compact_if_due()
+            if is_long:
+                return_memory()
         elif self._begun is not None:
             ShardFiles(self.folder).remove_operation(self._begun)
             self._forget()
