@@ -65,7 +65,7 @@ def _measure_shards(
         record.add("rounds", traffic.n_rounds)
         record.add("bytes_sent", traffic.n_bytes_sent)
         record.add("bytes_received", traffic.n_bytes_received)
-        used = max(_memory(process) for process in _shards()) - _memory_of_empty_shard(folder)
+        used = max(_memory(process) for process in _shards()) - _memory_without_rows(folder)
         record.add("memory_of_share", used / (bytes_of_rows / n_shards))
         _remove(record, model)
         record.add("digest", _number(model.to_local()))
@@ -113,16 +113,13 @@ def _memory(process: psutil.Process) -> int:
     return int(process.memory_full_info().uss)
 
 
-def _memory_of_empty_shard(folder: str) -> int:
-    """Return what a process takes that has loaded everything and holds no rows."""
-    import ray
-
-    from graftboost.distributed.ray_shards import RayHost
+def _memory_without_rows(folder: str) -> int:
+    """Return what the process of a shard takes that was fitted to a few rows."""
+    from graftboost.distributed import RayGraftBoostClassifier
 
     there = {process.pid for process in _shards()}
-    shards = RayHost("empty", folder, {}, 60.0).open(1, "shards-empty")
-    ray.get(shards._actors[0].pulse.remote())
-    empty = next(process for process in _shards() if process.pid not in there)
-    used = _memory(empty)
-    shards.close()
+    model = RayGraftBoostClassifier(n_shards=2, storage=folder, n_estimators=1)
+    model.fit([[0.0], [1.0]] * 30, [0, 1] * 30)
+    used = max(_memory(process) for process in _shards() if process.pid not in there)
+    model.shutdown()
     return used

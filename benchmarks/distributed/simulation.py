@@ -183,24 +183,25 @@ def _traffic(X: Any, y: Any) -> tuple[int, float, float]:
 
 
 def measured_fit(X: Any, y: Any, n_shards: int) -> float:
-    """Return the seconds of a second fit on shards of Ray, without starting their processes."""
+    """Return the seconds of a fit on shards of Ray, without starting them and reading rows."""
     from graftboost.distributed import RayGraftBoostClassifier
 
+    def seconds(n_trees: int) -> float:
+        model.set_params(n_estimators=n_trees)
+        return min(_seconds(lambda: model.fit(X, y)) for _ in range(2))
+
     with tempfile.TemporaryDirectory() as folder:
-        few = RayGraftBoostClassifier(n_shards=n_shards, storage=folder, n_estimators=1).fit(X, y)
-        model = RayGraftBoostClassifier(n_shards=n_shards, storage=folder)
-        start = _seconds(lambda: few.set_params(n_estimators=1).fit(X, y))
-        whole = _seconds(lambda: model.fit(X, y))
-        few.shutdown()
+        model = RayGraftBoostClassifier(n_shards=n_shards, storage=folder, n_estimators=1)
+        model.fit(X, y)  # starts the node half
+        of_one_tree = seconds(1)
+        whole = seconds(100)
         model.shutdown()
-    return whole - start
+    return whole - of_one_tree
 
 
 def main() -> None:
     """Print the tables."""
-    import logging
-
-    import ray
+    from graftboost.distributed.local_cluster import local_cluster
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=float, default=1e9)
@@ -219,25 +220,18 @@ def main() -> None:
         f"for each value. A tree takes {costs.rounds_per_tree:.1f} rounds, in which a shard sends "
         f"{in_bytes(costs.bytes_per_feature)} for each feature.\n"
     )
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        _node_ip_address="127.0.0.1",
-        logging_level=logging.ERROR,
-        log_to_driver=False,
-    )
     checked = []
     X, y = made(args.made_rows, args.features)
-    for n_shards in (1, 2, 4):
-        # Shards share two cores, and memory is the network.
-        here = Cluster(n_shards, 1, 0.0015, 1e9)
-        expected = seconds_of_fit(costs, here, args.made_rows, args.features)
-        expected *= max(1.0, n_shards / 2)
-        found = measured_fit(X, y, n_shards)
-        checked.append(
-            [str(n_shards), in_seconds(expected), in_seconds(found), f"{found / expected:.2f}"]
-        )
-    ray.shutdown()
+    with local_cluster(2):
+        for n_shards in (1, 2, 4):
+            # Shards share two cores, and memory is the network.
+            here = Cluster(n_shards, 1, 0.0015, 1e9)
+            expected = seconds_of_fit(costs, here, args.made_rows, args.features)
+            expected *= max(1.0, n_shards / 2)
+            found = measured_fit(X, y, n_shards)
+            checked.append(
+                [str(n_shards), in_seconds(expected), in_seconds(found), f"{found / expected:.2f}"]
+            )
     print(table(["shards here", "computed", "measured", "ratio"], checked), "\n")
     lines = []
     for latency in map(float, args.latencies.split(",")):

@@ -95,9 +95,10 @@ void collect_rows(Collector& to, const RowTable& rows, std::size_t room) {
     to.lend("row_weight", rows.weight, room);
     to.lend("row_raw_weight", rows.raw_weight, room);
   }
-  if (!rows.has_sparse()) return;
   const auto added = rows.layout.added();
+  if (!rows.has_sparse() && added.empty()) return;
   to.make("row_columns", std::vector<std::uint32_t>(added.begin(), added.end()));
+  if (!rows.has_sparse()) return;
   to.lend("row_sparse_begin", rows.sparse_begin, room);
   to.lend("row_sparse_count", rows.sparse_count, room);
   to.lend("row_rare_count", rows.rare_count, room);

@@ -272,7 +272,7 @@ void take_trees(ModelState& model, const Source& source, bool state) {
   }
 }
 
-void take_rows(ModelState& model, const Source& source, const Summary& summary) {
+void take_rows(ModelState& model, const Source& source, const Summary& summary, bool is_shard) {
   RowTable& rows = model.shards[0].rows;
   const std::size_t n = summary.n_rows, room = summary.room, bytes = rows.layout.row_bytes();
   rows.n_ = n;
@@ -285,13 +285,16 @@ void take_rows(ModelState& model, const Source& source, const Summary& summary) 
     rows.weight = source.lent<Weight>("row_weight", n, room);
     rows.raw_weight = source.lent<double>("row_raw_weight", n, room);
   }
-  if (!source.has("row_sparse_begin")) return;
+  const bool has_sparse = source.has("row_sparse_begin");
+  // A shard may have a layout for sparse rows, and none of them.
+  if (!has_sparse && !(is_shard && source.has("row_columns"))) return;
   const auto added = take_columns(source, "row_columns", model.bins->n_features(), false);
   for (const std::uint32_t column : added) {
     require(rows.layout.number_of(column) == ColumnIndex::none, "row_columns has a column twice");
     rows.layout.add({&column, 1});
   }
   require(rows.layout.histogram_size() < RareCell::first, "row_columns has too many columns");
+  if (!has_sparse) return;
   rows.sparse_begin = source.lent<std::uint64_t>("row_sparse_begin", n, room);
   rows.sparse_count = source.lent<std::uint32_t>("row_sparse_count", n, room);
   rows.rare_count = source.lent<std::uint32_t>("row_rare_count", n, room);
@@ -438,11 +441,12 @@ ModelState assemble(const Summary& summary, const GivenArrays& arrays,
           "n_estimators is " + std::to_string(model.params.n_estimators));
   if (!summary.params.updatable) return model;
   require(is_shard || summary.n_rows > 0, "n_rows is 0");
-  take_rows(model, source, summary);
+  take_rows(model, source, summary, is_shard);
   require(is_shard || model.loss.weighted == !model.shards[0].rows.weight.empty(),
           "weighted does not match the rows");
   require(is_shard || !summary.packed || !model.loss.weighted, "packed sums cannot hold weights");
-  require(!summary.packed || static_cast<std::int64_t>(summary.n_rows) <= PackedSums::most_rows,
+  require(is_shard || !summary.packed ||
+              static_cast<std::int64_t>(summary.n_rows) <= PackedSums::most_rows,
           "packed sums cannot hold so many rows");
   take_target_sums(model, source);
   take_squares(model, source);

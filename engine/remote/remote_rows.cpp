@@ -294,6 +294,11 @@ void RemoteRows::recount(std::size_t t, std::span<const NodeIndex> nodes,
 std::vector<FetchedMoves> RemoteRows::shift(std::size_t t, NodeIndex node, const Split& before,
                                             const Split& after, const CodeLayout& layout) {
   const Writer request = Writer().put(std::uint64_t{t}).put(node).put(before).put(after);
+  {
+    const std::lock_guard lock(sent_lock_);
+    if (is_begun_) replaced_.emplace(t, sent_[t]);
+    sent_[t][node].split = after;
+  }
   std::vector<FetchedMoves> moves;
   for (const auto& of_shard : rounds_.ask(RequestKind::shift, request, 0).rows) {
     Reader reader(of_shard);
@@ -388,7 +393,8 @@ void RemoteRows::set_layout_at_commit(std::span<const std::uint32_t> added_colum
 }
 
 void RemoteRows::commit() noexcept {
-  facts_.n_rows -= removed_.rows.size();
+  // The facts of a refit are of the rows after it.
+  if (!before_refit_) facts_.n_rows -= removed_.rows.size();
   end(RequestKind::commit, Phase::commit);
 }
 

@@ -58,7 +58,6 @@ void Rounds::send(std::unique_lock<std::mutex>& lock, Phase phase, const Bytes& 
     round->failure = std::current_exception();
   }
   lock.lock();
-  ++n_rounds_;
   round->done = true;
   round_done_.notify_all();
 }

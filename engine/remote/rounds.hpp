@@ -65,8 +65,6 @@ class Rounds {
   static constexpr std::size_t most_together = 32;
   void together(std::size_t n, const std::function<void(std::size_t)>& task);
 
-  std::uint64_t n_rounds() const { return n_rounds_; }
-
  private:
   struct Round {
     Writer requests;
@@ -88,7 +86,6 @@ class Rounds {
   std::condition_variable round_done_;
   std::shared_ptr<Round> round_ = std::make_shared<Round>();
   std::size_t n_working_ = 1, n_waiting_ = 0;
-  std::uint64_t n_rounds_ = 0;
 };
 
 }  // namespace graftboost

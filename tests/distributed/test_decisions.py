@@ -10,9 +10,11 @@ from sklearn.datasets import load_iris
 
 from graftboost import GraftBoostClassifier
 from graftboost.distributed.coordinator import Coordinator
-from graftboost.distributed.errors import OutcomeUnknownError
+from graftboost.distributed.errors import OutcomeUnknownError, ShardError
 from graftboost.distributed.folder import LocalFolder
+from graftboost.distributed.model_files import ModelFiles
 from graftboost.persistence.atomic_file import UncertainError
+from graftboost.store.digest import digest
 
 from .in_process import SMALL, Cluster, fitted, shuffled
 
@@ -38,13 +40,13 @@ class FailingFolder(LocalFolder):
 
     failures: list[type[OSError]]
 
-    def write(self, name: str, header: Any, arrays: Any) -> None:
-        failure = self.failures.pop(0) if name.startswith("decided") and self.failures else None
-        if failure is UncertainError:  # it has been replaced nevertheless
-            super().write(name, header, arrays)
+    def create(self, name: str, header: Any, arrays: Any) -> None:
+        failure = self.failures.pop(0) if self.failures else None
+        if failure is UncertainError:  # it has been written nevertheless
+            super().create(name, header, arrays)
         if failure is not None:
             raise failure("the disk has failed")
-        super().write(name, header, arrays)
+        super().create(name, header, arrays)
 
 
 @pytest.mark.parametrize(
@@ -93,20 +95,77 @@ def test_a_former_node_half_cannot_change_anything(tmp_path: Path) -> None:
     assert cluster.digest != after
 
 
-def test_a_former_node_half_decides_at_the_last_moment(tmp_path: Path) -> None:
-    """What it decided before shards refuse it is kept."""
+def test_a_former_node_half_decides_while_another_takes_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it decides before the other one has taken over is kept."""
     cluster, *_ = fitted(tmp_path)
     former, shards = cluster.coordinator, cluster.shards
-    settle = shards.shards[0].settle  # type: ignore[union-attr]
+    write, late = ModelFiles.write_decision, iter([True])
 
-    def settle_late(*arguments: Any) -> Any:
-        shards.shards[0].settle = settle  # type: ignore[union-attr,method-assign]
-        former.call("late", "remove", [3])
-        return settle(*arguments)
+    def write_late(files: ModelFiles, decision: Any) -> None:
+        if next(late, False):
+            former.call("late", "remove", [3])
+        write(files, decision)
 
     cluster.open = lambda *_: shards  # type: ignore[method-assign]
-    cluster.coordinator = Coordinator(cluster.root, cluster)
-    shards.shards[0].settle = settle_late  # type: ignore[union-attr,method-assign]
+    cluster.lose_node_half()
+    monkeypatch.setattr(ModelFiles, "write_decision", write_late)
     assert 3 not in cluster.coordinator.fitted().row_ids_
     cluster.coordinator.fitted().check_state()
     assert cluster.coordinator.call("late", "remove", [3]).removed_ids.tolist() == [3]
+
+
+def test_a_former_node_half_decides_too_late(tmp_path: Path) -> None:
+    """Its shards could complete the operation, but another node half has taken over."""
+    cluster, *_ = fitted(tmp_path)
+    former, shards = cluster.coordinator, cluster.shards
+    before = cluster.digest
+    prepare = shards.shards[1].prepare  # type: ignore[union-attr]
+
+    def prepare_late(*arguments: Any) -> None:
+        prepare(*arguments)
+        shards.shards[1].prepare = prepare  # type: ignore[union-attr,method-assign]
+        assert cluster.coordinator.fitted().n_rows_ == 150
+
+    cluster.open = lambda *_: shards  # type: ignore[method-assign]
+    cluster.lose_node_half()
+    shards.shards[1].prepare = prepare_late  # type: ignore[union-attr,method-assign]
+    with pytest.raises(ShardError, match="This call has changed nothing"):
+        former.call("late", "remove", [3])
+    assert cluster.digest == before
+    cluster.coordinator.fitted().check_state()
+    cluster.coordinator.call("", "remove", [5])
+    cluster.coordinator.fitted().check_state()
+
+
+def test_two_clusters_use_the_same_files(tmp_path: Path) -> None:
+    """Each takes over from the other; a call that fails has changed nothing."""
+    one, X, y = fitted(tmp_path)
+    two = Cluster(tmp_path)
+    local = GraftBoostClassifier(**SMALL).fit(X, y)
+    for row in range(6):
+        cluster = (one, two)[row % 2]
+        for attempt in range(2):
+            try:
+                cluster.coordinator.call(f"{row}", "remove", [row])
+                break
+            except (ShardError, OutcomeUnknownError):
+                assert attempt == 0
+                assert row > 0
+        local.remove([row])
+        assert cluster.digest == digest(local._engine_model)
+        cluster.coordinator.compact()
+        cluster.coordinator.fitted().check_state()
+
+
+def test_removed_ids_are_erased_by_compacting(tmp_path: Path) -> None:
+    cluster, *_ = fitted(tmp_path)
+    cluster.coordinator.call("r", "remove", [77])
+    decisions = ModelFiles(cluster.root)
+    assert decisions.read_decision(decisions.latest()).request.removed_ids.tolist() == [77]
+    cluster.coordinator.compact()
+    cluster.lose_node_half()
+    known = cluster.coordinator.call("r", "remove", [77])  # it is still known to be done
+    assert not len(known.removed_ids)
+    assert 77 not in cluster.coordinator.fitted().row_ids_

@@ -11,9 +11,10 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
+from graftboost.distributed.folder import LocalFolder
 from graftboost.store.digest import digest
 
-from .in_process import SMALL, Cluster, fitted, shuffled, with_categories
+from .in_process import SMALL, Cluster, fitted, folders, shuffled, with_categories
 
 
 @pytest.mark.parametrize("n_shards", [1, 2, 5])
@@ -107,8 +108,15 @@ def test_two_rows_with_one_id_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_model_that_is_not_updatable(tmp_path: Path) -> None:
-    cluster, X, y = fitted(tmp_path, updatable=False)
+    cluster, X, y = fitted(tmp_path / "model", updatable=False)
     local = GraftBoostClassifier(**SMALL, updatable=False).fit(X, y)
+    assert not folders(tmp_path / "model")  # shards and their rows are gone
+    cluster.coordinator.save(LocalFolder(tmp_path / "saved"))
+    other = Cluster(tmp_path / "other")
+    other.coordinator.load("", LocalFolder(tmp_path / "saved"))
+    np.testing.assert_array_equal(
+        other.coordinator.fitted().predict_proba(X), local.predict_proba(X)
+    )
     cluster.lose_node_half()
     found = cluster.coordinator.fitted().predict_proba(X)
     np.testing.assert_array_equal(found, local.predict_proba(X))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from graftboost.distributed.errors import (
     ShardError,
     ShardLostError,
 )
-from graftboost.distributed.exchange import READ, ShardExchange, Traffic
+from graftboost.distributed.exchange import READ, REPLACED, ShardExchange, Traffic
 from graftboost.distributed.fitting import Estimator, fit_shards
 from graftboost.distributed.folder import Folder
 from graftboost.distributed.model_files import (
@@ -39,6 +40,7 @@ from graftboost.persistence.atomic_file import UncertainError
 
 MOST_BEGINNINGS = 3  # attempts to give rows to shards
 MOST_REQUESTS = 1000  # that are remembered
+MOST_ATTEMPTS = 20  # to become the node half, while another process is deciding
 
 # Begins on new shards: receives the exchange with them, returns the model.
 Beginning = Callable[[ShardExchange], Estimator]
@@ -63,7 +65,7 @@ class Coordinator:
         self._folder = folder
         self._files = ModelFiles(folder)
         self._host = host
-        self._epoch = 0
+        self._epoch = 0  # the number of the decision with which this process began
         self._decision: Decision | None = None
         self._exchange: ShardExchange | None = None
         self._estimator: Estimator | None = None
@@ -107,19 +109,23 @@ class Coordinator:
 
     def load(self, request: str, saved: Folder) -> None:
         """Begin with a model that `save` has written, and with as many shards as it had."""
+        self._check_other(saved, "load")
         files = ModelFiles(saved)
-        if not files.latest_epoch():
+        if not files.latest():
             raise FileNotFoundError(
                 f"{saved}: there is no model of a cluster. Pass the folder that save has written."
             )
-        decision = files.read_decision(files.latest_epoch())
+        decision = files.read_decision(files.latest())
 
         def read(exchange: ShardExchange) -> Estimator:
             folders = [
                 shard_folder(saved, decision.generation, index)
                 for index in range(decision.n_shards)
             ]
-            exchange.call_each("load", [(folder, decision.operation) for folder in folders])
+            exchange.shards.call_each(
+                "load",
+                [(exchange.epoch, exchange.done, folder, decision.operation) for folder in folders],
+            )
             estimator = restored(files.read_model(decision), "the saved model")
             _attach(estimator, exchange)
             return estimator
@@ -127,20 +133,42 @@ class Coordinator:
         self._begin(request, decision.n_shards, read)
 
     def save(self, target: Folder) -> None:
-        """Write the model and its rows to another folder, from which `load` can begin."""
+        """Write the model and its rows to another folder, from which `load` can begin.
+
+        A model that was saved there before is replaced when the new one is complete.
+        """
+        self._check_other(target, "save")
         self._forget_categories()
         decision, exchange = self._known_decision(), self._known_exchange()
-        target.clear()
+        files = ModelFiles(target)
+        if not files.latest() and (target.names() or target.folders()):
+            raise FileExistsError(
+                f"{target} has files that are not those of a saved model. Choose another folder."
+            )
+        generation = generation_of(uuid.uuid4().hex)
         exchange.call_each(
             "save",
-            [
-                (shard_folder(target, decision.generation, index),)
-                for index in range(decision.n_shards)
-            ],
+            [(shard_folder(target, generation, index),) for index in range(decision.n_shards)],
         )
-        files = ModelFiles(target)
-        name = files.write_model(self.fitted()._saved())
-        files.write_decision(1, replace(decision, model=name, request=None, earlier=()))
+        saved = replace(
+            decision,
+            number=files.latest() + 1,
+            generation=generation,
+            model=files.write_model(self.fitted()._saved()),
+            request=None,
+            earlier=(),
+        )
+        files.write_decision(saved)
+        files.remove_others(saved)
+
+    def _check_other(self, folder: Folder, method: str) -> None:
+        """Raise if a folder is that of this model, around it, or in it."""
+        one, other = f"{folder}/", f"{self._folder}/"
+        if one.startswith(other) or other.startswith(one):
+            raise ValueError(
+                f"{method}: the path {folder} is the storage of the model itself, or a folder "
+                "around it or in it. Pass another folder."
+            )
 
     def _begin(self, request: str, n_shards: int, beginning: Beginning) -> None:
         """Let new shards hold the model that `beginning` returns."""
@@ -171,10 +199,13 @@ class Coordinator:
             with self._doing(request, exchange):
                 estimator = beginning(exchange)
             name = self._files.write_model(estimator._saved())
+            if not estimator._engine_model.updatable:
+                exchange = self._without_rows(exchange, generation)
             decision = Decision(
+                1 if before is None else before.number + 1,
                 exchange.done,
                 generation,
-                n_shards,
+                exchange.shards.n_shards,
                 name,
                 estimator._next_id,
                 _latest_classes(estimator),
@@ -182,21 +213,38 @@ class Coordinator:
                 Request(request, NO_IDS, NO_IDS),
                 () if before is None else _earlier(before),
             )
-            self._write(epoch, decision, before)
+            self._write(decision, before)
         except OutcomeUnknownError:
             self._exchange = None  # the files show which model it is
             raise
         except BaseException:
             with contextlib.suppress(Exception):
                 shards.close()
-            self._folder.inside(generation).clear()
+            with contextlib.suppress(Exception):
+                self._folder.inside(generation).clear()
             raise
         former, self._exchange = self._exchange, exchange
         self._epoch, self._decision, self._estimator = epoch, decision, estimator
-        with contextlib.suppress(Exception):  # the operation is done
+        try:
             if former is not None:
                 former.shards.close()
-            self._files.remove_others(epoch, decision)
+            self._files.remove_others(decision)
+        except Exception as error:  # the operation is done
+            warnings.warn(
+                f"Files of former shards could not be removed ({error}). The next process that "
+                f"uses {self._folder} tries again.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def _without_rows(self, exchange: ShardExchange, generation: str) -> ShardExchange:
+        """End the shards of a model that holds no rows, and remove their files."""
+        exchange.shards.close()
+        self._folder.inside(generation).clear()
+        shards = self._host.open(0, generation)
+        empty = ShardExchange(shards, exchange.epoch, exchange.done, self._decide_if_alive())
+        empty.traffic = exchange.traffic
+        return empty
 
     # --- recovery ---------------------------------------------------------------------------------
 
@@ -207,32 +255,35 @@ class Coordinator:
                 self._exchange.check()
             except OutcomeUnknownError:
                 self._exchange = None
-        if self._exchange is None and self._files.latest_epoch():
+        if self._exchange is None and self._files.latest():
             self._recover()
 
     def _recover(self) -> None:
-        latest = self._files.latest_epoch()
-        epoch = latest + 1
-        last = self._files.read_decision(latest)
-        while True:
-            decision = last
-            self._files.write_decision(epoch, decision)
-            shards = self._host.open(decision.n_shards, decision.generation)
-            exchange = ShardExchange(shards, epoch, decision.operation, self._decide_if_alive())
-            exchange.settle()
-            # From here on shards refuse a former node half, so it cannot complete an operation any
-            # more. It may have decided one meanwhile.
-            last = self._files.read_decision(latest)
-            if last.operation == decision.operation:
-                break
+        decision = self._take_over()
+        epoch = decision.number
+        shards = self._host.open(decision.n_shards, decision.generation)
+        exchange = ShardExchange(shards, epoch, decision.operation, self._decide_if_alive())
+        exchange.settle()
         estimator = restored(self._files.read_model(decision), "the model of the shards")
         _attach(estimator, exchange)
         self._epoch, self._decision, self._exchange = epoch, decision, exchange
         self._estimator = estimator
         self._reports.clear()
         self._host.close_others(decision.generation)
-        self._files.remove_others(epoch, decision)
+        self._files.remove_others(decision)
         self._forget_categories()  # which a call that was cut off may have left to do
+
+    def _take_over(self) -> Decision:
+        """Decide that nothing changes; from then on, no former node half can decide anything."""
+        for _ in range(MOST_ATTEMPTS):
+            # A former node half may decide something meanwhile, and remove what was decided before.
+            with contextlib.suppress(FileExistsError, FileNotFoundError):
+                decision = self._files.read_decision(self._files.latest()).next()
+                self._files.write_decision(decision)
+                return decision
+        raise ShardError(
+            f"Another process keeps changing the model in {self._folder}. Let one process use it."
+        )
 
     def fitted(self) -> Estimator:
         """Return the model."""
@@ -279,12 +330,13 @@ class Coordinator:
             named = {**named, "remove": removed}
         self._request = Request(request, NO_IDS, removed)
         self._given_ids = named.get("row_ids")
+        exchange = self._known_exchange()
         try:
-            with self._doing(request, self._known_exchange()):
+            with self._doing(request, exchange):
                 result = getattr(estimator, method)(*arguments, **named)
         finally:
             self._request = None
-        self._known_exchange()  # raises if another process is the node half now
+        exchange.check()  # raises if another process is the node half now
         if request:
             self._reports[request] = None if result is estimator else result
             while len(self._reports) > MOST_REQUESTS:
@@ -314,6 +366,7 @@ class Coordinator:
             yield
         finally:
             self._current, self._working = "", None
+            exchange.is_interrupted = False
 
     def _decide_if_alive(self) -> Callable[[Operation, bytes], None]:
         # The engine model keeps the exchange, which must not keep the model in turn.
@@ -335,8 +388,7 @@ class Coordinator:
         added = np.arange(before.next_id, next_id, dtype=np.int64)
         if self._given_ids is not None:
             added = np.asarray(self._given_ids, np.int64).reshape(-1)
-        decision = replace(
-            before,
+        decision = before.next(
             operation=operation,
             next_id=next_id,
             classes=_latest_classes(self._estimator),
@@ -344,32 +396,55 @@ class Coordinator:
             request=replace(self._request, added_ids=added),
             earlier=_earlier(before),
         )
-        self._write(self._epoch, decision, before)
+        self._write(decision, before)
         self._decision = decision
 
-    def _write(self, epoch: int, decision: Decision, before: Decision | None) -> None:
+    def _write(self, decision: Decision, before: Decision | None) -> None:
         try:
-            self._files.write_decision(epoch, decision)
+            self._files.write_decision(decision)
+        except FileExistsError as error:
+            if self._exchange is not None:
+                self._exchange.give_up()
+            raise ShardError(
+                "Another process has become the node half of this model. This call has changed "
+                "nothing. Call again."
+            ) from error
         except UncertainError as error:
-            try:
-                if before is None:
-                    self._files.folder.clear()
-                else:
-                    self._files.write_decision(epoch, before)
-            except OSError:
-                raise OutcomeUnknownError(
-                    f"It is not known whether the change was made: {error}. The next call finds "
-                    "out; compare row_ids_ before you repeat this one."
-                ) from error
+            self._take_back(decision, before, error)
             raise
+        if self._files.latest() != decision.number:
+            # A process that has taken over may have seen this decision, or not.
+            if self._exchange is not None:
+                self._exchange.give_up()
+            raise OutcomeUnknownError(REPLACED)
+        with contextlib.suppress(OSError):  # done again by the next node half
+            self._files.remove_before(decision)
+
+    def _take_back(
+        self, decision: Decision, before: Decision | None, failure: UncertainError
+    ) -> None:
+        """Decide that everything is as before."""
+        try:
+            if before is None:
+                self._folder.clear()
+            else:
+                self._decision = replace(before, number=decision.number + 1)
+                self._files.write_decision(self._decision)
+        except OSError:
+            if self._exchange is not None:
+                self._exchange.give_up()
+            raise OutcomeUnknownError(
+                f"It is not known whether the change was made: {failure}. The next call finds "
+                "out; compare row_ids_ before you repeat this one."
+            ) from failure
 
     def _write_model(self) -> None:
         """Write the columns and parameters, which an operation or `_forget_categories` changed."""
         before = self._known_decision()
-        decision = replace(before, model=self._files.write_model(self.fitted()._saved()))
-        self._write(self._epoch, decision, before)
+        decision = before.next(model=self._files.write_model(self.fitted()._saved()))
+        self._write(decision, before)
         self._decision = decision
-        self._files.remove_others(self._epoch, decision)
+        self._files.remove_others(decision)
 
     def _forget_categories(self) -> None:
         estimator = self.fitted()
@@ -381,7 +456,12 @@ class Coordinator:
     def compact(self) -> None:
         """Write the rows of all shards as they are; files with removed rows are erased."""
         self._forget_categories()
-        self._known_exchange().call_all("compact")
+        exchange, before = self._known_exchange(), self._known_decision()
+        exchange.call_all("compact")
+        decision = before.without_ids()
+        self._write(decision, before)
+        self._decision = decision
+        self._reports.clear()
 
     @property
     def traffic(self) -> Traffic:

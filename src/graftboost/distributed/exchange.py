@@ -19,6 +19,10 @@ from graftboost.distributed.shards import Answers, Shards
 
 READ, WORK, PREPARE, COMMIT, UNDO = range(5)  # the phases of messages, as the engine numbers them
 MOST_RESTARTS = 5  # of one shard, in one operation
+REPLACED = (
+    "Another process has become the node half of this model, because this one did not answer. It "
+    "is not known whether this call has changed the model. Compare row_ids_ before you call again."
+)
 
 Result = TypeVar("Result")
 
@@ -90,7 +94,7 @@ class ShardExchange:
         self._begun: Operation | None = None
         self._messages: list[bytes] = []
         self._restarts: Counter[int] = Counter()
-        self._failure = ""  # why this exchange cannot be used any more
+        self._failure: str | None = None  # why this exchange cannot be used any more
         self.is_interrupted = False
         self.traffic = Traffic()
 
@@ -111,8 +115,12 @@ class ShardExchange:
 
     def check(self) -> None:
         """Raise if the shards answer another node half now, or may have to."""
-        if self._failure:
+        if self._failure is not None:
             raise OutcomeUnknownError(self._failure)
+
+    def give_up(self, why: str = REPLACED) -> None:
+        """Let all further calls fail: the files tell what the model is."""
+        self._failure = why
 
     # --- operations -------------------------------------------------------------------------------
 
@@ -132,7 +140,7 @@ class ShardExchange:
         try:
             self._decide(self._begun, node_half)
         except OutcomeUnknownError as error:
-            self._failure = str(error)
+            self.give_up(str(error))
             raise
         self.done = self._begun
 
@@ -164,18 +172,15 @@ class ShardExchange:
 
     def _persist(self, ask: Callable[[], Result]) -> Result:
         """Ask all shards, and restore those that are lost until all have answered."""
-        while True:
-            try:
-                return ask()
-            except ShardLostError as lost:
-                self._restore(lost)
-            except ReplacedError as error:
-                self._failure = (
-                    "Another process has become the node half of this model, because this one did "
-                    "not answer. It is not known whether this call has changed the model. Compare "
-                    "row_ids_ before you call again."
-                )
-                raise OutcomeUnknownError(self._failure) from error
+        try:
+            while True:
+                try:
+                    return ask()
+                except ShardLostError as lost:
+                    self._restore(lost)
+        except ReplacedError as error:
+            self.give_up()
+            raise OutcomeUnknownError(REPLACED) from error
 
     def _restore(self, lost: ShardLostError) -> None:
         """Restore a shard: its rows as of the last operation, and the messages since."""

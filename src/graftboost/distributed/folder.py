@@ -16,12 +16,16 @@ from graftboost.persistence.pieces import Arrays
 class Folder(Protocol):
     """Named files, each of which is written as a whole.
 
-    When `write` returns, the file lasts. When it raises `UncertainError`, the file may have its new
-    or its former content; after any other error it has its former content.
+    When `write` or `create` returns, the file lasts. When they raise `UncertainError`, the file may
+    have its new or its former content; after any other error it has its former content.
     """
 
     def write(self, name: str, header: Mapping[str, Any], arrays: Arrays) -> None:
         """Write a file; an existing one is replaced."""
+        ...
+
+    def create(self, name: str, header: Mapping[str, Any], arrays: Arrays) -> None:
+        """Write a new file. Raises `FileExistsError` if there is one with this name."""
         ...
 
     def read(self, name: str) -> Container:
@@ -64,8 +68,16 @@ class LocalFolder:
 
     def write(self, name: str, header: Mapping[str, Any], arrays: Arrays) -> None:
         """See `Folder`."""
+        self._write(name, header, arrays, new=False)
+
+    def create(self, name: str, header: Mapping[str, Any], arrays: Arrays) -> None:
+        """See `Folder`."""
+        self._write(name, header, arrays, new=True)
+
+    def _write(self, name: str, header: Mapping[str, Any], arrays: Arrays, *, new: bool) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        with atomic_file.replacing(self.path / name, atomic_file.PRIVATE) as file:
+        path = self.path / name
+        with atomic_file.replacing(path, atomic_file.PRIVATE, new=new) as file:
             file_format.dump(file, header, arrays)
 
     def read(self, name: str) -> Container:
@@ -100,7 +112,8 @@ class LocalFolder:
 
     def clear(self) -> None:
         """See `Folder`."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self.path)
 
     def remove_left_overs(self) -> None:
         """See `Folder`."""
@@ -122,11 +135,20 @@ class RemoteFolder:
 
     def write(self, name: str, header: Mapping[str, Any], arrays: Arrays) -> None:
         """See `Folder`."""
+        self._write(name, header, arrays, "overwrite")
+
+    def create(self, name: str, header: Mapping[str, Any], arrays: Arrays) -> None:
+        """See `Folder`."""
+        self._write(name, header, arrays, "create")
+
+    def _write(self, name: str, header: Mapping[str, Any], arrays: Arrays, mode: str) -> None:
         content = file_format.dumps(header, arrays)
         path = f"{self.path}/{name}"
         try:
             self.file_system.makedirs(self.path, exist_ok=True)
-            self.file_system.pipe_file(path, content)
+            self.file_system.pipe_file(path, content, mode=mode)
+        except FileExistsError:
+            raise
         except Exception as error:  # of the file system's own kind
             raise atomic_file.UncertainError(
                 f"{path} may have its new or its previous content ({error})"

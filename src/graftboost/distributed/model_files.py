@@ -30,7 +30,7 @@ def generation_of(attempt: str) -> str:
 
 def has_model(storage: str) -> bool:
     """Tell whether there are the files of a model."""
-    return ModelFiles(open_folder(storage)).latest_epoch() > 0
+    return ModelFiles(open_folder(storage)).latest() > 0
 
 
 def shard_folder(folder: Folder, generation: str, index: int) -> Folder:
@@ -61,12 +61,14 @@ class Decision:
 
     Attributes
     ----------
+    number : int
+        Decisions have increasing numbers, of which each is used once.
     operation : Operation
         The operation.
     generation : str
         The shards that hold the rows.
     n_shards : int
-        Their number.
+        Their number; 0 if the model holds no rows.
     model : str
         The file with the bins, the columns and the parameters.
     next_id : int
@@ -81,6 +83,7 @@ class Decision:
         The names of requests before it.
     """
 
+    number: int
     operation: Operation
     generation: str
     n_shards: int
@@ -99,15 +102,27 @@ class Decision:
             return self.request
         return Request(name, NO_IDS, NO_IDS) if name in self.earlier else None
 
+    def next(self, **changes: Any) -> Decision:
+        """Return the decision that follows this one."""
+        return replace(self, number=self.number + 1, **changes)
+
+    def without_ids(self) -> Decision:
+        """Return a decision that follows this one and does not tell which rows were changed."""
+        request = self.request
+        if request is not None:
+            request = Request(request.name, NO_IDS, NO_IDS)
+        return self.next(request=request)
+
 
 @dataclass(frozen=True)
 class ModelFiles:
     """The files of the node half.
 
     ``model-<name>`` has what does not change with every operation: bins, columns, parameters.
-    ``decided-<epoch>`` has the rest. An operation is done when this file has been replaced. Each
-    process that becomes the node half writes files of an epoch of its own, so a former one that is
-    still running cannot overwrite what its successor decides.
+    ``decided-<number>`` has the rest. An operation is done when such a file has been created. Each
+    process that becomes the node half begins by creating one, too. Only one process can create the
+    file with a given number, so a former node half that is still running cannot decide anything
+    after its successor has begun.
     """
 
     folder: Folder
@@ -132,13 +147,13 @@ class ModelFiles:
 
     # --- decisions --------------------------------------------------------------------------------
 
-    def latest_epoch(self) -> int:
-        """Return the latest epoch, or 0 if there is no model."""
+    def latest(self) -> int:
+        """Return the number of the latest decision, or 0 if there is no model."""
         names = [name for name in self.folder.names() if name.startswith(DECIDED)]
         return max((int(name.removeprefix(DECIDED)) for name in names), default=0)
 
-    def write_decision(self, epoch: int, decision: Decision) -> None:
-        """Write a decision."""
+    def write_decision(self, decision: Decision) -> None:
+        """Write a decision. Raises `FileExistsError` if its number has been used."""
         request = decision.request
         header = {
             "kind": "decision",
@@ -155,17 +170,18 @@ class ModelFiles:
         if request is not None:
             arrays["added_ids"] = Pieces.of(request.added_ids)
             arrays["removed_ids"] = Pieces.of(request.removed_ids)
-        self.folder.write(_decided(epoch), header, arrays)
+        self.folder.create(_decided(decision.number), header, arrays)
 
-    def read_decision(self, epoch: int) -> Decision:
-        """Return the last decision of an epoch."""
-        found = self.folder.read(_decided(epoch))
+    def read_decision(self, number: int) -> Decision:
+        """Return the decision with a number."""
+        found = self.folder.read(_decided(number))
         found.verify()
         header, request = found.header, None
         if header["request"] is not None:
             ids = (found.arrays[name].copy() for name in ("added_ids", "removed_ids"))
             request = Request(header["request"], *ids)
         return Decision(
+            number,
             Operation.parse(header["operation"]),
             header["generation"],
             header["n_shards"],
@@ -179,18 +195,23 @@ class ModelFiles:
 
     # --- cleaning up ------------------------------------------------------------------------------
 
-    def remove_others(self, epoch: int, decision: Decision) -> None:
+    def remove_before(self, decision: Decision) -> None:
+        """Remove the decisions before one."""
+        for name in self.folder.names():
+            if name.startswith(DECIDED) and int(name.removeprefix(DECIDED)) < decision.number:
+                self.folder.remove(name)
+
+    def remove_others(self, decision: Decision) -> None:
         """Remove all files that a decision has made obsolete."""
         self.folder.remove_left_overs()
+        self.remove_before(decision)
         for name in self.folder.names():
-            is_old = name.startswith(DECIDED) and int(name.removeprefix(DECIDED)) < epoch
-            is_other = name.startswith(MODEL) and name != decision.model
-            if is_old or is_other:
+            if name.startswith(MODEL) and name != decision.model:
                 self.folder.remove(name)
         for name in self.folder.folders():
             if name.startswith(SHARDS) and name != decision.generation:
                 self.folder.inside(name).clear()
 
 
-def _decided(epoch: int) -> str:
-    return f"{DECIDED}{epoch:06d}"
+def _decided(number: int) -> str:
+    return f"{DECIDED}{number:012d}"

@@ -134,6 +134,7 @@ class Shard:
 
     def begin_empty(self, bins: BinMap, node_half: bytes) -> None:
         """Begin without rows, with the trees of a model; `take` brings rows."""
+        self._n_taken, self._answer = 0, None
         self._server = ShardServer.from_node_half(
             bins, node_half, self.index, self.n_shards, self.n_threads
         )
@@ -213,9 +214,9 @@ class Shard:
         self._check_epoch(epoch)
         if operation != self._begun:
             raise self._out_of_step()
-        ShardFiles(self.folder).write_operation(
-            Recorded(operation, done, self._messages, self._seconds)
-        )
+        files = ShardFiles(self.folder)
+        self._check_files(files)
+        files.write_operation(Recorded(operation, done, self._messages, self._seconds))
 
     def settle(self, epoch: int, done: Operation) -> Answer:
         """Complete the operation under way if it is this one, and undo it otherwise.
@@ -262,6 +263,11 @@ class Shard:
         if epoch < self._epoch:
             raise ReplacedError
 
+    def _check_files(self, files: ShardFiles) -> None:
+        """Raise if a shard in another cluster uses the same files for a later node half."""
+        if files.read_epoch() > self._epoch:
+            raise ReplacedError
+
     def _raise_epoch(self, epoch: int) -> None:
         self._check_epoch(epoch)
         if epoch > self._epoch:
@@ -287,6 +293,7 @@ class Shard:
     def _compact(self) -> None:
         assert self._done is not None
         files = ShardFiles(self.folder)
+        self._check_files(files)
         self._size = files.write_rows(self._done, self._known_server(), self._about())
         files.remove_before(self._done)
         self._n_since, self._seconds_since = 0, 0.0

@@ -120,7 +120,9 @@ def _not_regular(path: Path) -> NotRegularError:
 
 
 @contextlib.contextmanager
-def replacing(path: Path, permissions: Permissions | None = None) -> Iterator[IO[bytes]]:
+def replacing(
+    path: Path, permissions: Permissions | None = None, *, new: bool = False
+) -> Iterator[IO[bytes]]:
     """Provide a temporary file that replaces `path` when it is complete.
 
     Parameters
@@ -130,6 +132,8 @@ def replacing(path: Path, permissions: Permissions | None = None) -> Iterator[IO
     permissions : Permissions, default=None
         The permissions of the file. Default: those of the file that is replaced, or else those of
         any new file.
+    new : bool, default=False
+        Whether there must not be such a file. Of several processes that create it, one succeeds.
 
     Yields
     ------
@@ -138,6 +142,8 @@ def replacing(path: Path, permissions: Permissions | None = None) -> Iterator[IO
 
     Raises
     ------
+    FileExistsError
+        If `new` is set and there is such a file.
     UncertainError
         If it is not known whether the file was replaced, now or after a power cut. After any other
         error it was not replaced.
@@ -162,7 +168,10 @@ def replacing(path: Path, permissions: Permissions | None = None) -> Iterator[IO
             flush(file.fileno())
             written = os.fstat(file.fileno())
         try:
-            rename(temporary, path)
+            if new:
+                _link(temporary, path)
+            else:
+                rename(temporary, path)
         except OSError as error:
             if _may_be_at(path, written):
                 raise UncertainError(
@@ -179,6 +188,22 @@ def replacing(path: Path, permissions: Permissions | None = None) -> Iterator[IO
         raise UncertainError(
             f"{path} is written, but a power cut may restore its previous content ({error})"
         ) from error
+
+
+def _link(temporary: Path, path: Path) -> None:
+    """Rename a file, unless there is one with the new name."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+            raise
+        # The file system has no links. Between these two steps another process might succeed.
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        rename(temporary, path)
+        return
+    with contextlib.suppress(OSError):  # removed with other left-overs later
+        temporary.unlink()
 
 
 def is_temporary(path: Path) -> bool:
