@@ -279,7 +279,7 @@ void take_rows(ModelState& model, const Source& source, const Summary& summary, 
   rows.cells = source.lent<std::uint8_t>("row_cells", n * bytes, room * bytes);
   rows.ids = source.lent<RowId>("row_ids", n, room);
   rows.target = source.lent<std::int32_t>("row_target", n, room);
-  if (model.loss.kind == LossKind::squared)
+  if (model.loss.kind == LossKind::squared && (!is_shard || n != 0))
     rows.raw_target = source.lent<double>("row_raw_target", n, room);
   if (source.has("row_weight")) {
     rows.weight = source.lent<Weight>("row_weight", n, room);

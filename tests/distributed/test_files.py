@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_iris
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
-from graftboost import GraftBoostClassifier
+from graftboost import GraftBoostClassifier, GraftBoostRegressor
 from graftboost.distributed import shard
 from graftboost.distributed.folder import LocalFolder
+from graftboost.distributed.model_files import ModelFiles, check_name
 from graftboost.store.digest import digest
 
 from .in_process import SMALL, Cluster, fitted, folders, shuffled, with_categories
@@ -159,3 +161,92 @@ def test_shards_are_restored_from_rows_that_were_written_after_any_change(
     assert cluster.digest == after
     cluster.coordinator.call("", "remove", [100, 120])
     cluster.coordinator.fitted().check_state()
+
+
+def test_a_sparse_shard_that_has_lost_all_rows_is_restored(tmp_path: Path) -> None:
+    """It has rare columns that an update has laid out, and no row with any of them."""
+    rng = np.random.default_rng(0)
+    X = sparse.random(400, 60, 0.15, format="csr", random_state=0)
+    y = (X[:, 0].toarray().ravel() + 0.1 * rng.normal(size=400) > 0.1).astype(int)
+    local = GraftBoostClassifier(**SMALL).fit(X, y)
+    cluster = Cluster(tmp_path)
+    cluster.fit(GraftBoostClassifier(**SMALL), X, y, 2)
+    for rows in (np.arange(0, 100), np.arange(100, 200)):
+        local.remove(rows)
+        cluster.coordinator.call("", "remove", rows)
+        cluster.coordinator.compact()
+        cluster.shards.kill(0)
+        assert cluster.digest == digest(local._engine_model)
+        cluster.coordinator.fitted().check_state()
+    local.remove([300])
+    cluster.coordinator.call("", "remove", [300])
+    assert cluster.digest == digest(local._engine_model)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_shard_that_has_lost_all_rows_gets_new_ones(tmp_path: Path, weighted: bool) -> None:
+    X, y = shuffled(load_diabetes)
+    weight = np.random.default_rng(0).choice([0.5, 1.0, 2.0], len(y)) if weighted else None
+    local = GraftBoostRegressor(**SMALL).fit(X, y, weight)
+    cluster = Cluster(tmp_path)
+    more = {} if weight is None else {"sample_weight": weight}
+    cluster.fit(GraftBoostRegressor(**SMALL), X, y, 4, **more)
+    rows = np.arange(len(y) // 4 + 1)  # all of the first shard
+    for change in (("remove", rows), ("add", X[:9], y[:9]), ("add", X[:9], y[:9], np.ones(9))):
+        getattr(local, change[0])(*change[1:])
+        cluster.coordinator.call("", *change)
+        cluster.coordinator.compact()
+        cluster.shards.kill(0)
+        cluster.coordinator.fitted().check_state()
+        assert cluster.digest == digest(local._engine_model)
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "churn:v2", ".hidden", "x" * 101])
+def test_names_that_are_no_names_of_folders_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="must have 1 to 100 characters"):
+        check_name(name)
+
+
+def test_folders_with_other_files_are_not_touched(tmp_path: Path) -> None:
+    mine = LocalFolder(tmp_path / "mine")
+    mine.path.mkdir()
+    (mine.path / "thesis.tex").write_text("mine")
+    with pytest.raises(FileExistsError, match="files that are not those of a model"):
+        ModelFiles(mine).check_own()
+    ModelFiles(mine).remove_beginning()
+    assert (mine.path / "thesis.tex").exists()
+    cluster, *_ = fitted(tmp_path / "model")
+    with pytest.raises(FileExistsError, match="files that are not those of a model"):
+        cluster.coordinator.save(mine)
+    for folder in (tmp_path / "model", tmp_path / "model" / "inside"):
+        with pytest.raises(ValueError, match="the storage of the model itself"):
+            cluster.coordinator.save(LocalFolder(folder))
+        with pytest.raises(ValueError, match="the storage of the model itself"):
+            cluster.coordinator.load("", LocalFolder(folder))
+    ModelFiles(cluster.root).remove_beginning()  # there is a model
+    cluster.lose_node_half()
+    cluster.coordinator.fitted().check_state()
+
+
+def test_a_model_is_saved_over_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The former one stays until the new one is complete."""
+    cluster, *_ = fitted(tmp_path / "one")
+    saved = LocalFolder(tmp_path / "saved")
+    cluster.coordinator.save(saved)
+    before = cluster.digest
+    cluster.coordinator.call("", "remove", [4])
+
+    def full(*_: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as context:
+        context.setattr(shard.ShardFiles, "write_rows", full)
+        with pytest.raises(OSError, match="No space"):
+            cluster.coordinator.save(saved)
+    other = Cluster(tmp_path / "two")
+    other.coordinator.load("", saved)
+    assert other.digest == before
+    cluster.coordinator.save(saved)
+    other.coordinator.load("", saved)
+    assert other.digest == cluster.digest
+    assert len(folders(saved.path)) == 1

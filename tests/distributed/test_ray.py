@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from graftboost.store.digest import digest
 ray = pytest.importorskip("ray")
 
 from graftboost.distributed import RayGraftBoostClassifier, RayGraftBoostRegressor  # noqa: E402
+from graftboost.distributed.errors import ShardError  # noqa: E402
 from graftboost.distributed.local_cluster import local_cluster  # noqa: E402
 
 # One process starts Ray, so that the tests do not compete for memory.
@@ -143,14 +145,71 @@ def test_a_shard_that_does_not_answer_is_replaced(tmp_path: Path) -> None:
     local = GraftBoostClassifier(**SMALL).fit(X, y)
     remote = RayGraftBoostClassifier(**SMALL, storage=tmp_path, timeout=2).fit(X, y)
     try:
-        processes = psutil.process_iter(["cmdline"])
-        shards = [p for p in processes if "ray::ShardActor" in " ".join(p.info["cmdline"] or [])]
-        shards[0].suspend()
+        shard_processes()[0].suspend()
         remote.remove([4])
         local.remove([4])
         assert same(remote, local)
     finally:
         remote.shutdown()
+
+
+def test_connecting(tmp_path: Path) -> None:
+    X, y = data()
+    local = GraftBoostClassifier(**SMALL).fit(X, y)
+    made = RayGraftBoostClassifier(**SMALL, storage=tmp_path, name="shared").fit(X, y)
+    with pytest.raises(ValueError, match="has another storage"):
+        RayGraftBoostClassifier.connect("shared", storage=tmp_path / "other")
+    with pytest.raises(TypeError, match="is a GraftBoostClassifier"):
+        RayGraftBoostRegressor.connect("shared")
+    model = RayGraftBoostClassifier.connect("shared")
+    for one in (model, local):
+        one.set_params(fidelity=0.0).remove(np.arange(60))
+    assert same(model, local)
+    model.set_params(n_estimators=3).fit(X, y)
+    assert same(made, GraftBoostClassifier(**{**SMALL, "n_estimators": 3}).fit(X, y))
+    assert list(tmp_path.iterdir()) == [tmp_path / "shared"]
+    model.shutdown()
+    with pytest.raises(ShardError, match="was shut down"):
+        made.predict(X)
+    # A fit that fails leaves the model that was there before.
+    with pytest.raises(ValueError, match="contains 3 more than once"):
+        RayGraftBoostClassifier(storage=tmp_path, name="shared").fit(
+            X, y, row_ids=np.minimum(np.arange(len(y)), 3)
+        )
+    again = RayGraftBoostClassifier.connect("shared", storage=tmp_path)
+    assert again.n_iter_ == 3
+    again.check_state()
+    again.shutdown()
+
+
+def shard_processes() -> list[psutil.Process]:
+    found = psutil.process_iter(["cmdline"])
+    return [p for p in found if "ray::ShardActor" in " ".join(p.info["cmdline"] or [])]
+
+
+def test_predictions_go_on_while_an_update_runs(tmp_path: Path) -> None:
+    X, y = data()
+    local = GraftBoostClassifier(**SMALL).fit(X, y)
+    model = RayGraftBoostClassifier(**SMALL, storage=tmp_path).fit(X, y)
+    other = RayGraftBoostClassifier.connect(model.name_)
+    model.remove([4])
+    local.remove([4])
+    shards = shard_processes()
+    for process in shards:
+        process.suspend()
+    update = threading.Thread(target=model.refit)
+    update.start()
+    try:
+        time.sleep(0.5)
+        np.testing.assert_array_equal(other.predict_proba(X), local.predict_proba(X))
+        assert update.is_alive()
+    finally:
+        for process in shards:
+            process.resume()
+        update.join()
+    local.refit()
+    np.testing.assert_array_equal(other.predict_proba(X), local.predict_proba(X))
+    model.shutdown()
 
 
 def test_warnings_reach_the_driver(tmp_path: Path) -> None:

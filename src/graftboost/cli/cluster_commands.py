@@ -19,6 +19,7 @@ from graftboost.cli.column_roles import ColumnRoles
 from graftboost.cli.fit_command import is_of_classes, read_parameters
 from graftboost.cli.labelled_rows import read_to_add, read_to_fit
 from graftboost.cli.output import Output
+from graftboost.persistence.atomic_file import replacing
 
 COLUMNS = "columns.json"  # the roles of columns, beside the files of the model
 
@@ -115,7 +116,8 @@ def fit(
             model.fit(rows.X, rows.y, rows.weight, row_ids=rows.ids)
         seconds = time.perf_counter() - start
         about = {"classifies": classifies, "roles": asdict(roles)}
-        (path / COLUMNS).write_text(json.dumps(about))
+        with replacing(path / COLUMNS) as file:
+            file.write(json.dumps(about).encode())
         output.result(
             {
                 "folder": str(path),

@@ -48,7 +48,10 @@ def read(path: Path, text: Iterable[str] = ()) -> pa.Table:
         if kind in PARQUET:
             from pyarrow import parquet
 
-            return parquet.read_table(path)
+            table = parquet.read_table(path)
+            # pandas stores an index without a name like this; it is not a feature.
+            unnamed = [name for name in table.column_names if name.startswith("__index_level_")]
+            return table.drop_columns(unnamed)
         from pyarrow import feather
 
         return feather.read_table(path)

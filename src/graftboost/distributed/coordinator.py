@@ -141,10 +141,7 @@ class Coordinator:
         self._forget_categories()
         decision, exchange = self._known_decision(), self._known_exchange()
         files = ModelFiles(target)
-        if not files.latest() and (target.names() or target.folders()):
-            raise FileExistsError(
-                f"{target} has files that are not those of a saved model. Choose another folder."
-            )
+        files.check_own()
         generation = generation_of(uuid.uuid4().hex)
         exchange.call_each(
             "save",
@@ -426,7 +423,7 @@ class Coordinator:
         """Decide that everything is as before."""
         try:
             if before is None:
-                self._folder.clear()
+                self._files.remove(decision)
             else:
                 self._decision = replace(before, number=decision.number + 1)
                 self._files.write_decision(self._decision)
@@ -476,12 +473,6 @@ class Coordinator:
         if self.version != version:
             raise ChangedError("the model has changed while its rows were being read")
         return exchange(message, READ, b"")
-
-    def close(self) -> None:
-        """End the shards. The files stay."""
-        if self._exchange is not None:
-            self._exchange.shards.close()
-        self._host.close_others("")
 
 
 def _attach(estimator: Estimator, exchange: ShardExchange) -> None:

@@ -22,7 +22,7 @@ from graftboost.estimators.seed import draw_seed
 from graftboost.estimators.threads import thread_count
 from graftboost.input.bin_edges import check_bin_edges
 from graftboost.input.categories import Categories
-from graftboost.input.columns import Columns
+from graftboost.input.columns import Columns, check_few
 from graftboost.input.rows import (
     Rows,
     check_enough_to_train,
@@ -102,6 +102,8 @@ def fit_shards(
 def _common_columns(facts: Sequence[PartFacts]) -> Columns:
     """Return the columns of all shards, with the categories of all rows."""
     found = [Columns.from_plain(part.columns) for part in facts if part.n_rows]
+    if not found:
+        raise ValueError("X has no rows. Pass at least one.")
     first = found[0]
     for other in found[1:]:
         plain, other_plain = first.to_plain(), other.to_plain()
@@ -121,6 +123,7 @@ def _common_columns(facts: Sequence[PartFacts]) -> Columns:
                 )
             values.update(dict.fromkeys(columns.categories[feature].values))
         categories[feature] = Categories(list(values))
+        check_few(categories[feature], f"X: column {feature}")
     return Columns(first.names, first.n_features, categories)
 
 

@@ -52,6 +52,10 @@ class Folder(Protocol):
         """Remove everything in this folder, and the folder."""
         ...
 
+    def remove_if_empty(self) -> None:
+        """Remove this folder if there is nothing in it."""
+        ...
+
     def remove_left_overs(self) -> None:
         """Remove what processes that ended while they wrote have left behind."""
         ...
@@ -114,6 +118,11 @@ class LocalFolder:
         """See `Folder`."""
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self.path)
+
+    def remove_if_empty(self) -> None:
+        """See `Folder`."""
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
 
     def remove_left_overs(self) -> None:
         """See `Folder`."""
@@ -190,6 +199,9 @@ class RemoteFolder:
         """See `Folder`."""
         with contextlib.suppress(FileNotFoundError):
             self.file_system.rm(self.path, recursive=True)
+
+    def remove_if_empty(self) -> None:
+        """See `Folder`. Object stores have no empty folders."""
 
     def remove_left_overs(self) -> None:
         """See `Folder`. Objects are written as a whole, so there is nothing."""

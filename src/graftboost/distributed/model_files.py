@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import uuid
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +23,15 @@ from graftboost.persistence.pieces import Pieces
 MODEL = "model-"
 DECIDED = "decided-"
 SHARDS = "shards-"
+
+
+def check_name(name: str) -> None:
+    """Raise unless a model can have this name, which is also that of its folder."""
+    if not re.fullmatch(r"[^./\\:\x00-\x1f][^/\\:\x00-\x1f]{0,99}", name):
+        raise ValueError(
+            f"name is {name!r}, but must have 1 to 100 characters other than '/', '\\' and ':', and "
+            "not begin with '.'."
+        )
 
 
 def generation_of(attempt: str) -> str:
@@ -194,6 +205,34 @@ class ModelFiles:
         )
 
     # --- cleaning up ------------------------------------------------------------------------------
+
+    def check_own(self) -> None:
+        """Raise if the folder has files that are not those of a model."""
+        if self.latest():
+            return
+        others = [name for name in self.folder.names() if not name.startswith((MODEL, DECIDED))]
+        others += [name for name in self.folder.folders() if not name.startswith(SHARDS)]
+        if others:
+            raise FileExistsError(
+                f"{self.folder} has files that are not those of a model. Choose another folder."
+            )
+
+    def remove_beginning(self) -> None:
+        """Remove what a model that was never complete has left, unless there is another one."""
+        with contextlib.suppress(Exception):
+            if self.latest():
+                return
+            for name in self.folder.names():
+                if name.startswith(MODEL):
+                    self.folder.remove(name)
+            for name in self.folder.folders():
+                if name.startswith(SHARDS):
+                    self.folder.inside(name).clear()
+            self.folder.remove_if_empty()
+
+    def remove(self, decision: Decision) -> None:
+        """Remove a decision."""
+        self.folder.remove(_decided(decision.number))
 
     def remove_before(self, decision: Decision) -> None:
         """Remove the decisions before one."""

@@ -114,7 +114,10 @@ class Part:
     def read(cls, source: Source, options: Mapping[str, Any]) -> Part:
         """Read rows and check them, as far as that is possible without those of other shards."""
         raw = source.read()
-        table = read_table(raw.X)
+        table = read_table(raw.X, may_be_empty=True)
+        if not table.n_rows:
+            ids = None if raw.row_ids is None else np.empty(0, np.int64)
+            return cls(table, np.empty(0), None, ids, options)
         return cls(
             table,
             raw.y if options["classifies"] else check_target(raw.y, table.n_rows),
@@ -126,6 +129,8 @@ class Part:
     def facts(self) -> PartFacts:
         """Return what there is to know about the rows."""
         labels = counts = None
+        if not self.table.n_rows:
+            return PartFacts(0, {}, False, None, None, self.ids is not None, False, False)
         if self.options["classifies"]:
             labels, counts = count_labels(self.target, self.table.n_rows)
         columns = Columns.learn(self.table, self.options["categorical_features"])
@@ -145,7 +150,7 @@ class Part:
         n = self.table.n_rows
         columns = Columns.from_plain(plan.columns)
         target = self.target
-        if plan.classes is not None:
+        if plan.classes is not None and n:
             target = check_known_labels(self.target, n, plan.classes, "y")
         weight = self.weight
         if weight is None and plan.weighted:
@@ -154,7 +159,8 @@ class Part:
         if plan.first_id is not None:
             ids = np.arange(plan.first_id, plan.first_id + n, dtype=np.int64)
         assert ids is not None
-        rows = Rows(columns.encode(self.table), target, weight, ids)
+        X = columns.encode(self.table) if n else np.empty((0, columns.n_features))
+        rows = Rows(X, target, weight, ids)
         rows = rows.weighed_by_class(plan.class_weights)
         validation, least_hash = None, 0
         if plan.hold_out is not None:

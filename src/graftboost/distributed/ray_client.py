@@ -78,7 +78,7 @@ class RayClient:
     # --- calls ------------------------------------------------------------------------------------
 
     def read(self, method: str, *arguments: Any, **named: Any) -> Any:
-        """Call a method of the actor that changes nothing."""
+        """Call a method of the actor that does not change the model, and may be called twice."""
         return self._ask(method, arguments, named, ShardError)
 
     def change(
@@ -116,7 +116,8 @@ class RayClient:
             ref = getattr(self._actor, method).remote(*arguments, **named)
             try:
                 return self._result(ref, failure, line)
-            except exceptions.RayActorError as error:
+            except (exceptions.RayActorError, exceptions.ObjectLostError) as error:
+                self._check_there(failure)
                 if not has_started(self._actor):
                     raise failure(
                         f"The process of the node half of model {self.name!r} has ended, and could "
@@ -129,6 +130,16 @@ class RayClient:
             "during this call. Check the memory and the logs of its machine. Its files are "
             "complete; the next call continues with them."
         )
+
+    def _check_there(self, failure: type[Exception]) -> None:
+        """Raise if the actor was ended for good."""
+        try:
+            ray.get_actor(_actor_name(self.name), namespace=NAMESPACE)
+        except ValueError:
+            raise failure(
+                f"Model {self.name!r} was shut down. Its files are complete: call connect with its "
+                "storage to start it again."
+            ) from None
 
     def _result(self, ref: Any, failure: type[Exception], line: ProgressLine | None) -> Any:
         wait = self._timeout if line is None else min(self._timeout, 0.5)
@@ -186,11 +197,7 @@ class RayClient:
 
     def shutdown(self) -> None:
         """End the processes of the model. Its files stay."""
-        self.read("close")
-        ray.kill(self._actor)
-
-    def abandon(self) -> None:
-        """End the processes of a model whose beginning has failed."""
+        # In this order, because a call of another driver might start shards again.
         ray.kill(self._actor)
         RayHost(self.name, "", {}, self._timeout).close_others("")
 

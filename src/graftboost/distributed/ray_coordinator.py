@@ -40,7 +40,9 @@ class CoordinatorActor(Alive):
     """
 
     def __init__(self, name: str, storage: str, resources: dict[str, Any], timeout: float) -> None:
+        self._settings = (name, storage, resources, timeout)
         self._progress = (0, math.nan)
+        self._frozen: tuple[str, bytes] | None = None
         host = RayHost(name, storage, resources, timeout)
         self._coordinator = Coordinator(open_folder(storage), host)
 
@@ -48,6 +50,19 @@ class CoordinatorActor(Alive):
     def version(self) -> str:
         """Return a text that is another one after each change."""
         return self._coordinator.version
+
+    @ray.method(concurrency_group=PULSE)  # type: ignore[untyped-decorator]
+    def settings(self) -> tuple[str, str, dict[str, Any], float]:
+        """Return what this actor was started with."""
+        return self._settings
+
+    @ray.method(concurrency_group=PULSE)  # type: ignore[untyped-decorator]
+    def frozen(self) -> tuple[str, bytes] | None:
+        """Return a version and the file of the model for predictions, as of the last change.
+
+        None if this process has not used the model yet; call `frozen_now` then.
+        """
+        return self._frozen
 
     @ray.method(concurrency_group=PULSE)  # type: ignore[untyped-decorator]
     def progress(self) -> tuple[int, float]:
@@ -79,7 +94,7 @@ class CoordinatorActor(Alive):
             return False
 
         self._progress = (0, math.nan)
-        return _warned(
+        return self._changed(
             lambda: self._coordinator.fit(request, estimator, sources, validation, on_iteration)
         )
 
@@ -87,26 +102,42 @@ class CoordinatorActor(Alive):
         self, request: str, estimator: Estimator, n_shards: int
     ) -> tuple[None, Warnings]:
         """Take over a model that holds its rows itself."""
-        return _warned(lambda: self._coordinator.begin_with(request, estimator, n_shards))
+        return self._changed(lambda: self._coordinator.begin_with(request, estimator, n_shards))
 
     def load(self, request: str, path: str) -> tuple[None, Warnings]:
         """Begin with a model that `save` has written."""
-        return _warned(lambda: self._coordinator.load(request, open_folder(path)))
+        return self._changed(lambda: self._coordinator.load(request, open_folder(path)))
 
     def rebalance(self, request: str, n_shards: int) -> tuple[None, Warnings]:
         """Distribute the rows over so many shards."""
-        return _warned(lambda: self._coordinator.rebalance(request, n_shards))
+        return self._changed(lambda: self._coordinator.rebalance(request, n_shards))
 
     # --- operations -------------------------------------------------------------------------------
 
     def call(
-        self, request: str, method: str, *arguments: Any, **named: Any
+        self,
+        request: str,
+        parameters: dict[str, Any],
+        method: str,
+        *arguments: Any,
+        **named: Any,
     ) -> tuple[Any, Warnings]:
         """Change the model; return what the method of the estimator returns, unless it is self."""
-        result, noted = _warned(
-            lambda: self._coordinator.call(request, method, *arguments, **named)
-        )
+
+        def change() -> Any:
+            self._coordinator.fitted().set_params(**parameters)
+            return self._coordinator.call(request, method, *arguments, **named)
+
+        result, noted = self._changed(change)
         return None if isinstance(result, Estimator) else result, noted
+
+    def _changed(self, change: Callable[[], Any]) -> tuple[Any, Warnings]:
+        """Return the result of a change, and the warnings that the caller is to see."""
+        with warnings.catch_warnings(record=True) as noted:
+            warnings.simplefilter("always")
+            result = change()
+        self.frozen_now()
+        return result, [(str(warning.message), warning.category) for warning in noted]
 
     def compact(self) -> None:
         """Erase removed rows from the files."""
@@ -116,38 +147,27 @@ class CoordinatorActor(Alive):
         """Write the model and its rows to another folder."""
         self._coordinator.save(open_folder(path))
 
-    def close(self) -> None:
-        """End the shards."""
-        self._coordinator.close()
-
     def traffic(self) -> Traffic:
         """Return what was exchanged with shards."""
         return self._coordinator.traffic
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def read(self, method: str, *arguments: Any, **named: Any) -> Any:
+    def read(self, parameters: dict[str, Any], method: str, *arguments: Any, **named: Any) -> Any:
         """Call a method of the estimator that changes nothing, or read an attribute."""
-        found = getattr(self._coordinator.fitted(), method)
+        found = getattr(self._coordinator.fitted().set_params(**parameters), method)
         return found(*arguments, **named) if callable(found) else found
 
     def read_rows(self, version: str, message: bytes) -> Answers:
         """Answer a message that only reads."""
         return self._coordinator.read_rows(version, message)
 
-    def frozen(self) -> tuple[str, bytes]:
-        """Return the version, and the file of the model as it is now, for predictions."""
+    def frozen_now(self) -> tuple[str, bytes]:
+        """Return the version, and the file of the model for predictions, after all calls before."""
         header, arrays = contents(self._coordinator.fitted()._saved(), state=False)
-        return self._coordinator.version, file_format.dumps(header, arrays)
+        self._frozen = self._coordinator.version, file_format.dumps(header, arrays)
+        return self._frozen
 
     def node_half(self) -> tuple[str, bytes, bytes]:
-        """Return what `frozen` returns, and the node half."""
-        return (*self.frozen(), self._coordinator.fitted()._engine_model.node_half())
-
-
-def _warned(change: Callable[[], Any]) -> tuple[Any, Warnings]:
-    """Return the result of a change, and the warnings that the caller is to see."""
-    with warnings.catch_warnings(record=True) as noted:
-        warnings.simplefilter("always")
-        result = change()
-    return result, [(str(warning.message), warning.category) for warning in noted]
+        """Return what `frozen_now` returns, and the node half."""
+        return (*self.frozen_now(), self._coordinator.fitted()._engine_model.node_half())

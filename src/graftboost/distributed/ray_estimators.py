@@ -19,7 +19,13 @@ from sklearn.utils.validation import check_is_fitted
 from graftboost.distributed.exchange import Traffic
 from graftboost.distributed.fitting import Estimator
 from graftboost.distributed.folder import open_folder
-from graftboost.distributed.model_files import Request, generation_of, has_model
+from graftboost.distributed.model_files import (
+    ModelFiles,
+    Request,
+    check_name,
+    generation_of,
+    has_model,
+)
 from graftboost.distributed.moving import gather
 from graftboost.distributed.ray_client import RayClient, absolute
 from graftboost.distributed.ray_shards import RayHost
@@ -118,7 +124,10 @@ class RayModel(BaseEstimator):
         """Let the cluster begin with a model; one that this object had before is replaced."""
         former = self.__dict__.get("_client")
         name = self.name or (uuid.uuid4().hex[:12] if former is None else former.name)
+        check_name(name)
         settings = (name, self._storage_of(name), dict(self.resources_per_shard or {}))
+        files = ModelFiles(open_folder(settings[1]))
+        files.check_own()
         request = uuid.uuid4().hex
         named["request"] = request
         start_shards = functools.partial(
@@ -134,8 +143,8 @@ class RayModel(BaseEstimator):
             start_shards()  # while the node half is starting
             client.change(method, *arguments, **named)
         except BaseException:
-            client.abandon()
-            open_folder(settings[1]).clear()
+            client.shutdown()
+            files.remove_beginning()
             raise
         self.name_, self._settings = name, settings
         self._follow(client)
@@ -169,7 +178,14 @@ class RayModel(BaseEstimator):
         return made
 
     @classmethod
-    def connect(cls, name: str, *, storage: str | os.PathLike[str] | None = None) -> Self:
+    def connect(
+        cls,
+        name: str,
+        *,
+        storage: str | os.PathLike[str] | None = None,
+        resources_per_shard: Mapping[str, Any] | None = None,
+        timeout: float = 60.0,
+    ) -> Self:
         """Return a model that another driver has made.
 
         Parameters
@@ -179,22 +195,41 @@ class RayModel(BaseEstimator):
         storage : path or URL, default=None
             The storage of the model. If its processes are not running, they are started again and
             continue with its files.
+        resources_per_shard : dict, default=None
+            Options of the actors of shards, if they are started again.
+        timeout : float, default=60
+            Seconds after which a shard that does not answer counts as lost.
 
         Returns
         -------
         RayGraftBoostClassifier or RayGraftBoostRegressor
-            The model. `n_shards` and the like have their default values.
+            The model, with the parameters that it was fitted with.
         """
-        made = cls(storage=storage)
-        made.name_ = name
-        made._settings = (name, made._storage_of(name), {})
+        check_name(name)
+        made = cls(
+            storage=storage, resources_per_shard=resources_per_shard, timeout=timeout, name=name
+        )
+        given = None if storage is None else made._storage_of(name)
         try:
-            client = RayClient.find(name, made.timeout)
+            client = RayClient.find(name, timeout)
         except ValueError:
-            if storage is None or not has_model(made._settings[1]):
+            if given is None or not has_model(given):
                 raise
-            client = RayClient.start(*made._settings, made.timeout)
+            client = RayClient.start(name, given, dict(resources_per_shard or {}), timeout)
+        made._settings = client.read("settings")[:3]
+        if given is not None and made._settings[1] != given:
+            raise ValueError(
+                f"Model {name!r} of this cluster has another storage than {given}. Omit storage to "
+                "use that model, or shut it down to use the one in this storage."
+            )
+        made.name_, made.storage = name, made._settings[1].rpartition("/")[0]
+        made.resources_per_shard = made._settings[2] or None
         made._follow(client)
+        if not isinstance(made._frozen, cls._local):
+            raise TypeError(
+                f"Model {name!r} is a {type(made._frozen).__name__}, and {cls.__name__} cannot use "
+                "it. Call connect of the other class."
+            )
         made.set_params(**made._frozen.get_params(deep=False))
         return made
 
@@ -241,13 +276,16 @@ class RayModel(BaseEstimator):
         self._renew()
 
     def _renew(self) -> None:
-        if self._client.read("version") != self._version:
-            self._version, file = self._client.read("frozen")
-            self._frozen = _unpacked(file)
+        if self._client.read("version") == self._version:
+            return
+        # While a change is under way, this is the model before it.
+        found = self._client.read("frozen") or self._client.read("frozen_now")
+        if found[0] != self._version:
+            self._version, self._frozen = found[0], _unpacked(found[1])
 
     def _change(self, method: str, *arguments: Any, **named: Any) -> Any:
         check_is_fitted(self)
-        result = self._client.change("call", method, *arguments, **named)
+        result = self._client.change("call", self._local_parameters(), method, *arguments, **named)
         if isinstance(result, Request):
             return UpdateReport.lost(result.added_ids, result.removed_ids)
         return result
@@ -331,22 +369,26 @@ class RayModel(BaseEstimator):
 
     def check_state(self) -> None:
         """Recompute every stored sum from the rows of all shards; raise if one differs."""
-        self._client.read("read", "check_state")
+        self._read("check_state")
 
     def memory(self, row_ids: ArrayLike | slice, *, fidelity: float | None = None) -> Any:
         """Return what the model remembers of rows; see `GraftBoostClassifier.memory`."""
-        return self._client.read("read", "memory", row_ids, fidelity=fidelity)
+        return self._read("memory", row_ids, fidelity=fidelity)
+
+    def _read(self, method: str, *arguments: Any, **named: Any) -> Any:
+        check_is_fitted(self)
+        return self._client.read("read", self._local_parameters(), method, *arguments, **named)
 
     @property
     def row_ids_(self) -> NDArray[np.int64]:
         """Ids of the rows that all shards hold."""
-        ids: NDArray[np.int64] = self._client.read("read", "row_ids_")
+        ids: NDArray[np.int64] = self._read("row_ids_")
         return ids
 
     @property
     def n_rows_(self) -> int:
         """Number of rows that all shards hold."""
-        return int(self._client.read("read", "n_rows_"))
+        return int(self._read("n_rows_"))
 
     @property
     def traffic_(self) -> Traffic:

@@ -213,7 +213,7 @@ class RayShards:
             if isinstance(error.cause, OutOfStepError):
                 raise ShardLostError(index, "its process was started again") from error
             raise error.cause from None
-        except exceptions.RayActorError as error:
+        except (exceptions.RayActorError, exceptions.ObjectLostError) as error:
             raise ShardLostError(index, "its process has ended") from error
 
     # --- restarts -----------------------------------------------------------------------------

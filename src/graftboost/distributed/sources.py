@@ -95,7 +95,7 @@ class GivenFrames:
             frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame)
             for frame in self.frames
         ]
-        return self.roles.divide(_joined(tables))
+        return self.roles.divide(_joined(tables, self.roles))
 
 
 @dataclass(frozen=True)
@@ -110,16 +110,27 @@ class ParquetFiles:
         import pyarrow.parquet as pq
 
         tables = [pq.read_table(path) for path in self.paths]
-        return self.roles.divide(_joined(tables))
+        return self.roles.divide(_joined(tables, self.roles))
 
 
-def _joined(tables: Sequence[Any]) -> Any:
+def _joined(tables: Sequence[Any], roles: ColumnRoles) -> Any:
     """Return tables of Arrow as one; columns of text become categorical."""
     import pyarrow as pa
 
+    tables = [_without_index(table, roles) for table in tables]
     table = pa.concat_tables(tables, promote_options="permissive")
     for position, field in enumerate(table.schema):
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
             categories = table.column(position).dictionary_encode()
             table = table.set_column(position, field.name, categories)
     return table
+
+
+def _without_index(table: Any, roles: ColumnRoles) -> Any:
+    """Return a table without the index of the pandas frame that it was made from."""
+    about = table.schema.pandas_metadata or {}
+    index = [name for name in about.get("index_columns", []) if isinstance(name, str)]
+    wanted = (roles.target, roles.row_ids, roles.sample_weight)
+    return table.drop_columns(
+        [name for name in index if name in table.column_names and name not in wanted]
+    )

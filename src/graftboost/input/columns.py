@@ -156,12 +156,17 @@ def _learn_categories(table: Table, feature: int) -> Categories:
     categories = Categories.learn(table.column(feature))
     if categories.kind == "numbers" and not np.isfinite(categories.values).all():
         raise ValueError(_infinity_in(table, feature))
+    check_few(categories, table.label(feature))
+    return categories
+
+
+def check_few(categories: Categories, label: str) -> None:
+    """Raise if a column has more categories than the engine has codes."""
     if len(categories) > MOST_CATEGORIES:
         raise ValueError(
-            f"{table.label(feature)} has {len(categories)} categories, but at most "
-            f"{MOST_CATEGORIES} are possible. Merge rare categories, or drop the column."
+            f"{label} has {len(categories)} categories, but at most {MOST_CATEGORIES} are "
+            "possible. Merge rare categories, or drop the column."
         )
-    return categories
 
 
 def _numbers(table: Table, feature: int) -> NDArray[Any]:

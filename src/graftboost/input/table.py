@@ -49,8 +49,11 @@ class Table:
         return f"{self.argument}: column {name}"
 
 
-def read_table(X: Any, argument: str = "X") -> Table:
-    """Read an array, a data frame or a sparse matrix; error messages call it `argument`."""
+def read_table(X: Any, argument: str = "X", *, may_be_empty: bool = False) -> Table:
+    """Read an array, a data frame or a sparse matrix; error messages call it `argument`.
+
+    A data frame without rows is refused unless it may be empty.
+    """
     if is_sparse(X):
         rows = read_sparse(X, argument)
         return Table(argument, None, rows, rows.shape[0])
@@ -60,13 +63,13 @@ def read_table(X: Any, argument: str = "X") -> Table:
     if isinstance(frame, nw.LazyFrame):
         raise TypeError(f"{argument} is a lazy frame. Pass {argument}.collect().")
     if isinstance(frame, nw.DataFrame):
-        return _read_frame(frame, argument)
+        return _read_frame(frame, argument, may_be_empty)
     return _read_array(X, argument)
 
 
-def _read_frame(frame: nw.DataFrame[Any], argument: str) -> Table:
+def _read_frame(frame: nw.DataFrame[Any], argument: str, may_be_empty: bool) -> Table:
     n_rows, n_features = frame.shape
-    if n_rows == 0 or n_features == 0:
+    if (n_rows == 0 and not may_be_empty) or n_features == 0:
         _check_shape(np.empty((n_rows, n_features)), argument)
     names = _string_names(frame.columns, argument)
     native = frame.to_native()
