@@ -13,7 +13,7 @@ namespace graftboost {
 // half numbers growths, and the nodes of each from 0 on.
 enum class RequestKind : std::uint32_t {
   // Finding bins; see data/bin_finder.hpp.
-  draw,            // a sample of rows -> numbers of rows and columns, whether the table is sparse
+  draw,            // a sample of rows, from which the rest is found
   nonzero_counts,  // -> rows with a value other than 0, by column
   select,          // the columns that are read
   distributions,   // columns -> their distributions

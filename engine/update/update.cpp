@@ -163,7 +163,8 @@ void exchange_layout(ModelState& model, std::vector<CodeLayout>& layouts) noexce
   }
 }
 
-// Shards elsewhere get all trees as they are now; `layout` is that after the commit. If this fails, everything can still be undone.
+// Shards elsewhere get all trees as they are now; `layout` is that after the commit. If this fails,
+// everything can still be undone.
 void prepare_elsewhere(ModelState& model, const CodeLayout& layout) {
   model.elsewhere->send_trees(0, model.nodes.size(),
                               [&](std::size_t t) -> const Tree& { return model.nodes.tree(t); });

@@ -29,8 +29,8 @@ def check_name(name: str) -> None:
     """Raise unless a model can have this name, which is also that of its folder."""
     if not re.fullmatch(r"[^./\\:\x00-\x1f][^/\\:\x00-\x1f]{0,99}", name):
         raise ValueError(
-            f"name is {name!r}, but must have 1 to 100 characters other than '/', '\\' and ':', and "
-            "not begin with '.'."
+            f"name is {name!r}, but must have 1 to 100 characters other than '/', '\\' and ':', "
+            "and not begin with '.'."
         )
 
 
