@@ -28,7 +28,7 @@ Answer = tuple[bytes, bytes]
 COMPACT_EVERY = 100
 BYTES_PER_SECOND = 2.5e8
 # After operations that take longer, memory is given back to the system.
-LONG = 0.5  # seconds
+LONG = 0.05  # seconds
 
 
 @dataclass
