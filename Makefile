@@ -93,15 +93,18 @@ sanitized = LD_PRELOAD="$$(ldd $(SANITIZED)/$(1)/package/graftboost/_engine*.so 
 	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 \
 	    $(BIN)/python -m pytest -p no:faulthandler --capture=sys
 
+# Ray itself is not built with sanitizers.
+SHARDS_IN_PROCESS := tests/distributed --ignore=tests/distributed/test_ray.py
+
 sanitize: $(SANITIZED)/address/stamp $(STAMPS)/extra-test  ## Test engine, stores and invalid files under sanitizers
 	@$(call run_engine_tests,$(SANITIZED)/address/cmake)
 	$(call sanitized,address) tests/engine tests/store tests/faults/test_model_mutations.py \
-	    tests/faults/test_store_mutations.py $(ARGS)
+	    tests/faults/test_store_mutations.py $(SHARDS_IN_PROCESS) $(ARGS)
 
 # ThreadSanitizer cannot follow a child that was forked from several threads.
 sanitize-threads: $(SANITIZED)/thread/stamp $(STAMPS)/extra-test  ## Test concurrent use under ThreadSanitizer
 	$(call sanitized,thread) tests/engine/test_parallel.py tests/engine/test_races.py \
-	    tests/estimators/test_updating_together.py -k "not fork" $(ARGS)
+	    tests/estimators/test_updating_together.py $(SHARDS_IN_PROCESS) -k "not fork" $(ARGS)
 
 install: $(STAMPS)/package  ## Build the package and install it into .venv
 
