@@ -5,6 +5,7 @@
 #include "model/state_check.hpp"
 #include "tests/check.hpp"
 #include "tests/models.hpp"
+#include "tests/random_changes.hpp"
 
 namespace graftboost {
 namespace {
@@ -12,27 +13,22 @@ namespace {
 using testing::bins_of;
 using testing::change;
 using testing::check_same;
+using testing::check_same_counts;
 using testing::check_sums;
 using testing::contents_of;
 using testing::fit_model;
 using testing::ModelOptions;
 using testing::never_regrow;
-using testing::Random;
 using testing::random_rows;
+using testing::RandomChanges;
 using testing::state_of;
 using testing::TrainingRows;
-
-struct Tried {
-  int in_place = 0, refitted = 0;
-  std::int64_t regrown = 0, shifted = 0;
-};
+using testing::Tried;
 
 // Fits a model to some of the rows in so many shards, each, and changes all models alike.
 void check_shards(ModelOptions options, const UpdateRule& rule, std::uint64_t seed, Tried& tried) {
-  constexpr std::size_t n_fitted = 260, n_all = 300;
-  Random random(seed);
-  const TrainingRows rows = random_rows(options, n_all, seed);
-  const TrainingRows fitted = rows.slice(0, n_fitted);
+  RandomChanges changes(options, seed);
+  const TrainingRows fitted = changes.fitted();
   const auto bins = bins_of(fitted, options);
   std::vector<std::unique_ptr<Model>> models;
   for (const std::size_t n_shards : {1, 2, 3, 7}) {
@@ -40,44 +36,19 @@ void check_shards(ModelOptions options, const UpdateRule& rule, std::uint64_t se
     models.push_back(fit_model(fitted, options, bins));
     REQUIRE(state_of(*models.back()).shards.size() == n_shards);
   }
-  std::vector<std::size_t> held, others;
-  for (std::size_t r = 0; r < n_all; ++r) (r < n_fitted ? held : others).push_back(r);
-  const auto take = [&](std::vector<std::size_t>& from, std::size_t n) {
-    std::vector<std::size_t> taken;
-    for (; n > 0 && !from.empty(); --n) {
-      const std::size_t i = random.below(from.size());
-      taken.push_back(from[i]);
-      from.erase(from.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-    return taken;
-  };
   for (int step = 0; step < 5; ++step) {
     const auto before = contents_of(state_of(*models[0]));
     for (std::size_t m = 1; m < models.size(); ++m)
       check_same(before, contents_of(state_of(*models[m])));
-    const auto removed = take(held, random.below(4)), added = take(others, random.below(4));
-    const TrainingRows sample = rows.select(added);
-    std::vector<RowId> ids;
-    for (const std::size_t r : removed) ids.push_back(rows.ids()[r]);
-    if (ids.empty() && added.empty()) continue;
+    const RandomChanges::Change next = changes.next();
+    if (next.empty()) continue;
     std::vector<UpdateCounts> counts;
     for (const auto& model : models) {
-      counts.push_back(change(*model, sample, ids, rule));
+      counts.push_back(change(*model, next.added, next.removed, rule));
       model->check_state(1);
     }
-    for (const UpdateCounts& other : counts) {
-      CHECK_EQ(other.refitted, counts[0].refitted);
-      CHECK_EQ(other.nodes_checked, counts[0].nodes_checked);
-      CHECK_EQ(other.nodes_regrown, counts[0].nodes_regrown);
-      CHECK_EQ(other.rows_regrown, counts[0].rows_regrown);
-      CHECK_EQ(other.rows_shifted, counts[0].rows_shifted);
-      CHECK_EQ(other.work.amount(), counts[0].work.amount());
-    }
-    ++(counts[0].refitted ? tried.refitted : tried.in_place);
-    tried.regrown += counts[0].nodes_regrown;
-    tried.shifted += counts[0].nodes_shifted;
-    held.insert(held.end(), added.begin(), added.end());
-    others.insert(others.end(), removed.begin(), removed.end());
+    for (const UpdateCounts& other : counts) check_same_counts(other, counts[0]);
+    tried.note(counts[0]);
   }
   check_same(state_of(*models[0]), state_of(*models[3]));
   check_sums(state_of(*models[2]));

@@ -4,6 +4,7 @@
 #include "model/model.hpp"
 #include "tests/check.hpp"
 #include "tests/models.hpp"
+#include "tests/random_changes.hpp"
 #include "tests/remote/shards_in_process.hpp"
 
 namespace graftboost {
@@ -12,38 +13,24 @@ namespace {
 using testing::bins_of;
 using testing::change;
 using testing::check_same;
+using testing::check_same_counts;
 using testing::contents_of;
 using testing::fit_model;
 using testing::fit_remote;
 using testing::ModelOptions;
 using testing::never_regrow;
-using testing::Random;
 using testing::random_rows;
+using testing::RandomChanges;
 using testing::ShardsInProcess;
 using testing::state_of;
 using testing::TrainingRows;
-
-struct Tried {
-  int in_place = 0, refitted = 0;
-  std::int64_t regrown = 0, shifted = 0;
-};
-
-void check_counts(const UpdateCounts& a, const UpdateCounts& b) {
-  CHECK_EQ(a.refitted, b.refitted);
-  CHECK_EQ(a.nodes_checked, b.nodes_checked);
-  CHECK_EQ(a.nodes_regrown, b.nodes_regrown);
-  CHECK_EQ(a.rows_regrown, b.rows_regrown);
-  CHECK_EQ(a.rows_shifted, b.rows_shifted);
-  CHECK_EQ(a.work.amount(), b.work.amount());
-}
+using testing::Tried;
 
 // Fits a model here and one to rows behind messages, and changes both alike.
 void check_remote(const ModelOptions& options, const UpdateRule& rule, std::size_t n_shards,
                   std::uint64_t seed, Tried& tried) {
-  constexpr std::size_t n_fitted = 260, n_all = 300;
-  Random random(seed);
-  const TrainingRows rows = random_rows(options, n_all, seed);
-  const TrainingRows fitted = rows.slice(0, n_fitted);
+  RandomChanges changes(options, seed);
+  const TrainingRows fitted = changes.fitted();
   const auto bins = bins_of(fitted, options);
   ShardsInProcess shards(fitted, options, bins, n_shards);
   const auto local = fit_model(fitted, options, bins);
@@ -53,48 +40,29 @@ void check_remote(const ModelOptions& options, const UpdateRule& rule, std::size
     remote->check_state(1);
   };
   compare();
-  std::vector<std::size_t> held, others;
-  for (std::size_t r = 0; r < n_all; ++r) (r < n_fitted ? held : others).push_back(r);
-  const auto take = [&](std::vector<std::size_t>& from, std::size_t n) {
-    std::vector<std::size_t> taken;
-    for (; n > 0 && !from.empty(); --n) {
-      const std::size_t i = random.below(from.size());
-      taken.push_back(from[i]);
-      from.erase(from.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-    return taken;
-  };
   for (int step = 0; step < 6; ++step) {
-    if (random.chance(0.2)) {
+    if (changes.random.chance(0.2)) {
       local->refresh(1);
       remote->refresh(1);
       compare();
     }
-    if (random.chance(0.1)) {
+    if (changes.random.chance(0.1)) {
       local->refit(1);
       remote->refit(1);
       compare();
     }
-    const auto removed = take(held, random.below(4)), added = take(others, random.below(4));
-    const TrainingRows sample = rows.select(added);
-    std::vector<RowId> ids;
-    for (const std::size_t r : removed) ids.push_back(rows.ids()[r]);
-    if (ids.empty() && added.empty()) continue;
-    const UpdateCounts here = change(*local, sample, ids, rule);
-    const UpdateCounts there = change(*remote, sample, ids, rule);
-    check_counts(here, there);
+    const RandomChanges::Change next = changes.next();
+    if (next.empty()) continue;
+    const UpdateCounts here = change(*local, next.added, next.removed, rule);
+    check_same_counts(here, change(*remote, next.added, next.removed, rule));
     compare();
-    if (rule.defers && random.chance(0.5)) {
+    if (rule.defers && changes.random.chance(0.5)) {
       UpdateRule regrows = rule;
       regrows.defers = false;
-      check_counts(local->regrow(regrows, 1, 1), remote->regrow(regrows, 1, 1));
+      check_same_counts(local->regrow(regrows, 1, 1), remote->regrow(regrows, 1, 1));
       compare();
     }
-    ++(here.refitted ? tried.refitted : tried.in_place);
-    tried.regrown += here.nodes_regrown;
-    tried.shifted += here.nodes_shifted;
-    held.insert(held.end(), added.begin(), added.end());
-    others.insert(others.end(), removed.begin(), removed.end());
+    tried.note(here);
   }
 }
 
