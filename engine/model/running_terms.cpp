@@ -24,8 +24,13 @@ void RunningTerms::begin_iteration(std::size_t first_tree, std::size_t n_rows_le
 
 void RunningTerms::make_tables() {
   std::lock_guard lock(tables_lock_);
-  while (tables_.size() < first_tree_)
-    tables_.push_back(terms_.of_leaves(model_.nodes.tree(tables_.size())));
+  while (tables_.size() < first_tree_) {
+    std::vector<double> terms = terms_.of_leaves(model_.nodes.tree(tables_.size()));
+    // Rows that are being removed may have the ids of leaves that are no more. Nobody asks for their
+    // terms, but those of all rows are carried forward.
+    terms.resize(static_cast<std::size_t>(model_.params.max_leaf_nodes), terms_.of(0));
+    tables_.push_back(std::move(terms));
+  }
 }
 
 void RunningTerms::carry_all() {
