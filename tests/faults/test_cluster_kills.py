@@ -80,9 +80,9 @@ def kill_later(rng: random.Random) -> tuple[threading.Thread, list[str]]:
 
     def kill() -> None:
         time.sleep(rng.uniform(0, MOST_SECONDS))
-        shard, node_half = "ShardActor", "CoordinatorActor"
+        shard, node_half = "a shard", "the node half"
         for kind in rng.choice(([shard], [shard, shard], [node_half], [shard, node_half])):
-            victims = processes(kind)
+            victims = processes("ShardActor" if kind == shard else "CoordinatorActor")
             if victims:
                 with contextlib.suppress(psutil.Error):
                     rng.choice(victims).kill()
@@ -137,7 +137,8 @@ def test_every_state_is_that_of_a_local_model(tmp_path: Path, address: str) -> N
                 outcome = type(error).__name__
             thread.join()
             held = same(remote, local)
-            tally.add(held, f"{outcome}, {' and '.join(killed) or 'nobody'} killed", method)
+            who = " and ".join(killed).replace("a shard and a shard", "two shards") or "nobody"
+            tally.add(held, f"{outcome}, {who} killed", method)
             n_killed += len(killed)
         remote.check_state()
     finally:
