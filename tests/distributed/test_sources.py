@@ -11,7 +11,6 @@ import pytest
 from sklearn.datasets import load_diabetes, load_iris
 
 from graftboost import GraftBoostClassifier, GraftBoostRegressor
-from graftboost.distributed import fitting
 from graftboost.distributed.sources import ColumnRoles, GivenFrames, ParquetFiles
 from graftboost.input import columns
 from graftboost.store.digest import digest
@@ -81,4 +80,3 @@ def test_too_many_categories_of_all_shards(tmp_path: Path, monkeypatch: pytest.M
     halves = [GivenFrames([frame[:20]], roles), GivenFrames([frame[20:]], roles)]
     with pytest.raises(ValueError, match="has 8 categories, but at most 5 are possible"):
         Cluster(tmp_path).coordinator.fit("", GraftBoostClassifier(), halves)
-    assert fitting.check_few is columns.check_few
